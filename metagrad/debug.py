@@ -1,0 +1,86 @@
+"""Watch: what `debug_mode` does at each operation. Checks for finite values, measures, finds the line.
+
+It meets arrays only, and knows a rule by its class name.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from .cuda import array_module
+from .rows import Rows
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _line_of_caller() -> str:
+    """File and line of the innermost frame outside metagrad, with its text where it can be read."""
+    frame = sys._getframe(1)
+    while frame.f_back and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE + os.sep):
+        frame = frame.f_back
+    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" + (f": {text}" if text else "")
+
+
+def _is_finite(x: Any) -> bool:
+    values = x.values if isinstance(x, Rows) else x.data if hasattr(x, "__record__") else x
+    if getattr(values, "dtype", None) is None or values.dtype.kind not in "fc":
+        return True
+    return bool(array_module(values).isfinite(values).all())
+
+
+def _describe(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return repr(x) if dtype is None else f"{tuple(x.shape)} {dtype}"
+
+
+class Watch:
+    """Runs operations in place of the engine, and remembers count and seconds of each."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[tuple[str, str], float] = {}
+        self.counts: dict[tuple[str, str], int] = {}
+        self._lines: dict[int, str] = {}
+
+    def forward(self, node: Any, arrays: Sequence, params: dict) -> Any:
+        """The result of the rule's forward, if it is finite."""
+        node.line = _line_of_caller()
+        result = self._timed("forward", node, lambda: node.forward(*arrays, **params))
+        if not _is_finite(result):
+            self._raise("forward", node, arrays)
+        return result
+
+    def backward(self, node: Any, grad: Any, saved: tuple) -> Any:
+        """The rule's gradients, if they are finite. None stands for "no gradient" and is finite."""
+        grads = self._timed("backward", node, lambda: node.backward(grad, *saved))
+        for part in grads if type(grads) is tuple else (grads,):
+            if part is not None and part is not False and not _is_finite(part):
+                self._raise("backward", node, (grad, *saved))
+        return grads
+
+    def _timed(self, phase: str, node: Any, call) -> Any:
+        key = (type(node).__name__, phase)
+        start = time.perf_counter()
+        result = call()
+        self.seconds[key] = self.seconds.get(key, 0.0) + time.perf_counter() - start
+        self.counts[key] = self.counts.get(key, 0) + 1
+        return result
+
+    def _raise(self, phase: str, node: Any, inputs: Sequence) -> None:
+        line = getattr(node, "line", "a line before debug_mode began")
+        raise FloatingPointError(
+            f"{phase} of {type(node).__name__} made a value that is not finite from "
+            f"({', '.join(map(_describe, inputs))}), called at {line}"
+        )
+
+    def table(self) -> str:
+        """Operation, pass, count and milliseconds, the costliest first."""
+        rows = [f"{'operation':<24}{'pass':<10}{'count':>8}{'ms':>12}"]
+        for (name, phase), seconds in sorted(self.seconds.items(), key=lambda item: -item[1]):
+            rows.append(f"{name:<24}{phase:<10}{self.counts[name, phase]:>8}{seconds * 1e3:>12.3f}")
+        return "\n".join(rows)

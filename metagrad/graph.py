@@ -1,0 +1,151 @@
+"""The backward walk: from an output's gradient to the gradients of the leaves.
+
+A node's serial number is larger than those of the nodes it was computed from. So taking nodes by
+falling serial number visits each one after everything that used it: its gradient is complete, also
+in a + a. A heap holds the nodes whose turn comes, a table their gradients; nothing recurses.
+Numbers that the forward pass gives anyway spare a first pass that counts every node's users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from .cuda import make_current
+from .function import Function, Leaf
+from .mode import MODE
+from .rows import Rows
+
+Node = Function | Leaf
+
+# One clock for calls and for writes into arrays: "was it written after it was saved?" compares numbers.
+tick = count(1).__next__
+last_write = [0]
+
+# Adding in place spares memory traffic for large arrays and costs twice as much for small ones.
+_LARGE = 1 << 16
+
+
+def walk(
+    gradients: dict[Node, Any],
+    *,
+    retain_graph: bool = False,
+    lift: Callable | None = None,
+    wanted: Iterable[Node] = (),
+) -> dict[Node, Any]:
+    """Gradients of all leaves below the nodes in `gradients`, of nodes that retain, and of `wanted`.
+
+    gradients: of each output node, an array of its shape and dtype that nobody else writes to.
+    lift: None to compute with arrays; or a function (array, node, writes) → Tensor: then gradients are
+        Tensors, everything saved is lifted and the rules' work is recorded in its turn.
+    Nodes drop their edges and saved arrays when visited, unless retain_graph.
+    Leaves get arrays of their own, which the caller may keep.
+    """
+    wanted = set(wanted)
+    kept: dict[Node, Any] = {}
+    heap: list[tuple[int, Any]] = [(-node.serial, node) for node in gradients if node.serial]
+    heap.sort()
+    mode = MODE.get()
+    watch = mode and mode.watch
+    device_before = None
+    try:
+        while heap:
+            node = heappop(heap)[1]
+            grad = gradients.pop(node)
+            edges = node.edges
+            if edges is None:
+                raise RuntimeError(
+                    f"{type(node).__name__}: this graph was walked before and its saved values are freed. "
+                    "Compute the output again, or call the first backward with retain_graph=True"
+                )
+            if node.serial < last_write[0]:
+                check_writes(node)
+            if type(grad) is not np.ndarray:
+                if type(grad) is Rows:
+                    grad = grad.dense()
+                device_before = make_current(grad) or device_before
+            if node.hooks is not None:
+                grad = _run_hooks(node, grad)
+            if node.retains_grad or node in wanted:
+                kept[node] = grad
+            saved = node.saved if lift is None else _lift_saved(node, lift)
+            if watch:
+                grads = watch.backward(node, grad, saved)
+            else:
+                grads = node.backward(grad, *saved) if saved else node.backward(grad)
+            if type(grads) is not tuple:
+                grads = (grads,)
+            if len(grads) != len(edges):
+                raise RuntimeError(
+                    f"{type(node).__name__}.backward returned {len(grads)} gradients for {len(edges)} inputs"
+                )
+            if not retain_graph:
+                node.edges = None
+                node.saved = ()
+            for edge, part in zip(edges, grads):
+                if edge is None or part is None or part is False:
+                    continue
+                if part.shape != edge.shape:
+                    part = unbroadcast(part, edge.shape, node)
+                if part.dtype is not edge.dtype and part.dtype != edge.dtype:
+                    part = part.astype(edge.dtype)
+                held = gradients.get(edge)
+                if held is None:
+                    if edge.serial:
+                        heappush(heap, (-edge.serial, edge))
+                    elif part is grad or (lift is None and part.base is not None):
+                        part = part.copy() if lift is None else part * 1
+                    gradients[edge] = part
+                elif edge.serial or type(held) is not np.ndarray or held.nbytes < _LARGE:
+                    gradients[edge] = held + part
+                else:
+                    held += part
+        for leaf, grad in gradients.items():
+            kept[leaf] = grad if leaf.hooks is None else _run_hooks(leaf, grad)
+    finally:
+        if device_before is not None:
+            device_before.use()
+    return kept
+
+
+def unbroadcast(grad: Any, shape: tuple[int, ...], node: Node) -> Any:
+    """Sum `grad` over the axes along which an input of `shape` was repeated."""
+    extra = grad.ndim - len(shape)
+    stretched = [i for i in range(grad.ndim) if i < extra or (shape[i - extra] == 1 and grad.shape[i] != 1)]
+    summed = tuple(1 if i in stretched else n for i, n in enumerate(grad.shape))
+    if extra < 0 or summed[extra:] != tuple(shape):
+        raise RuntimeError(
+            f"{type(node).__name__}.backward returned a gradient of shape {tuple(grad.shape)} "
+            f"for an input of shape {tuple(shape)}"
+        )
+    return grad.sum(axis=tuple(stretched)).reshape(shape)
+
+
+def check_writes(node: Function) -> None:
+    """Raise if an array that the node saved was written to since."""
+    for writes in node.writes:
+        if writes[0] > node.serial:
+            raise RuntimeError(
+                f"{type(node).__name__}: a value that its derivative needs was written over after the "
+                "operation. Write before it is used, write into a copy, or use the version without '_'"
+            )
+
+
+def _lift_saved(node: Function, lift: Callable) -> tuple:
+    """The saved arrays as Tensors: inputs hang on the node's edges, the output on the node itself."""
+    makers = [*(node.edges or ())] if node.saves_inputs else []
+    if node.saves_output:
+        makers.append(node)
+    return tuple(map(lift, node.saved, makers, node.writes))
+
+
+def _run_hooks(node: Node, grad: Any) -> Any:
+    for hook in node.hooks or ():
+        changed = hook(grad)
+        if changed is not None:
+            grad = changed
+    return grad

@@ -1,0 +1,85 @@
+"""Modes of a thread: whether operations are recorded, and whether they are watched.
+
+A mode is a context manager and a decorator, may be nested, and holds in its own thread only. The
+engine reads one context variable per operation; None, the usual state, means "record, do not watch".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple
+
+from .debug import Watch
+
+
+class Mode(NamedTuple):
+    recording: bool = True
+    watch: Watch | None = None
+
+
+MODE: ContextVar[Mode | None] = ContextVar("metagrad.mode", default=None)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations of this thread are recorded for backward."""
+    mode = MODE.get()
+    return mode is None or mode.recording
+
+
+class _Change(contextlib.ContextDecorator):
+    """Change one field of the mode on entry, restore it on exit. One object may be entered many times."""
+
+    def __init__(self, **field: Any) -> None:
+        self._field = field
+        self._tokens: list[Token] = []
+
+    def __enter__(self) -> Any:
+        mode = (MODE.get() or Mode())._replace(**self._field)
+        self._tokens.append(MODE.set(None if mode == Mode() else mode))
+        return self
+
+    def __exit__(self, *error) -> None:
+        MODE.reset(self._tokens.pop())
+
+
+class no_grad(_Change):
+    """Within it nothing is recorded: results need no gradient, and parameters may be written."""
+
+    def __init__(self) -> None:
+        super().__init__(recording=False)
+
+
+class enable_grad(_Change):
+    """Within it operations are recorded, also inside a `no_grad`."""
+
+    def __init__(self) -> None:
+        super().__init__(recording=True)
+
+
+class debug_mode(_Change):
+    """Find the operation that made a NaN or an infinity; tell where the time goes.
+
+    >>> with debug_mode() as watch:
+    ...     loss = model(batch)
+    ...     loss.backward()
+
+    The first operation, forward or backward, whose result is not finite raises FloatingPointError
+    with its name, the shapes and dtypes of its inputs and the line of the caller that asked for it.
+    At the end a table of time and count per operation is printed; with `debug_mode(table=False)` it is
+    not, and `watch.table()` gives it as text.
+    """
+
+    def __init__(self, table: bool = True) -> None:
+        self.watch = Watch()
+        self._print_table = table
+        super().__init__(watch=self.watch)
+
+    def __enter__(self) -> Watch:
+        super().__enter__()
+        return self.watch
+
+    def __exit__(self, *error) -> None:
+        super().__exit__(*error)
+        if self._print_table and error[0] is None:
+            print(self.watch.table())

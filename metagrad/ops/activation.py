@@ -1,0 +1,101 @@
+"""Smooth and piecewise nonlinearities, each stable for any finite input."""
+
+from __future__ import annotations
+
+from ..cuda import array_module
+from ..function import Function
+
+
+class Tanh(Function):
+    """tanh x;  dy/dx = 1 − y²."""
+
+    saves_output = True
+
+    def forward(self, x):
+        return array_module(x).tanh(x)
+
+    def backward(self, grad, y):
+        return grad - grad * y * y
+
+
+class Sigmoid(Function):
+    """σ(x) = 1 / (1 + e^−x);  dy/dx = y (1 − y)."""
+
+    saves_output = True
+
+    def forward(self, x):
+        # e^−|x| cannot overflow: σ(x) = 1/(1 + e^−x) for x ≥ 0, e^x/(1 + e^x) for x < 0
+        xp = array_module(x)
+        e = xp.exp(-abs(x))
+        return xp.where(x >= 0, 1, e) / (1 + e)
+
+    def backward(self, grad, y):
+        return grad * y * (1 - y)
+
+
+class LogSigmoid(Function):
+    """y = log σ(x) = min(x, 0) − log(1 + e^−|x|);  dy/dx = 1 − e^y."""
+
+    saves_output = True
+
+    def forward(self, x):
+        xp = array_module(x)
+        return xp.minimum(x, 0) - xp.log1p(xp.exp(-abs(x)))
+
+    def backward(self, grad, y):
+        return grad * -array_module(grad).expm1(y)
+
+
+class Softplus(Function):
+    """y = log(1 + e^x) = max(x, 0) + log(1 + e^−|x|);  dy/dx = σ(x) = 1 − e^−y."""
+
+    saves_output = True
+
+    def forward(self, x):
+        xp = array_module(x)
+        return xp.maximum(x, 0) + xp.log1p(xp.exp(-abs(x)))
+
+    def backward(self, grad, y):
+        return grad * -array_module(grad).expm1(-y)
+
+
+class Relu(Function):
+    """max(x, 0);  dy/dx is 0 at 0."""
+
+    saves_output = True
+
+    def forward(self, x):
+        return array_module(x).maximum(x, 0)
+
+    def backward(self, grad, y):
+        return grad * (y > 0)
+
+
+class Softmax(Function):
+    """y_i = e^x_i / Σ_j e^x_j along an axis;  dx = y (dy − Σ_j y_j dy_j)."""
+
+    saves_output = True
+
+    def forward(self, x, axis):
+        self.axis = axis
+        xp = array_module(x)
+        e = xp.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    def backward(self, grad, y):
+        return y * (grad - (grad * y).sum(axis=self.axis, keepdims=True))
+
+
+class LogSoftmax(Function):
+    """y_i = x_i − log Σ_j e^x_j along an axis;  dx = dy − e^y Σ_j dy_j."""
+
+    saves_output = True
+
+    def forward(self, x, axis):
+        self.axis = axis
+        xp = array_module(x)
+        x = x - x.max(axis=axis, keepdims=True)
+        return x - xp.log(xp.exp(x).sum(axis=axis, keepdims=True))
+
+    def backward(self, grad, y):
+        return grad - array_module(grad).exp(y) * grad.sum(axis=self.axis, keepdims=True)

@@ -1,0 +1,132 @@
+"""Taking entries out, and their adjoint: adding entries in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..cuda import array_module
+from ..function import Function
+from ..rows import Rows
+from ..scatter import add_at, take_rows
+
+
+def is_basic(index) -> bool:
+    """Whether NumPy answers this index with a view: integers, slices, None and ... only."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is Ellipsis or isinstance(part, int | slice) for part in parts)
+
+
+def _names_no_place_twice(index) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(is_basic(part) or getattr(part, "dtype", None) == np.bool_ for part in parts)
+
+
+class GetItem(Function):
+    """x[index] for every kind of index that NumPy knows."""
+
+    def forward(self, x, index):
+        self.shape_in, self.index = x.shape, index
+        self.is_view = is_basic(index)
+        return x[index]
+
+    def backward(self, grad):
+        return AddAt.apply(grad, index=self.index, shape=self.shape_in)
+
+
+class AddAt(Function):
+    """Zeros of a shape, to which the values are added at an index, as often as it names a place."""
+
+    def forward(self, values, index, shape):
+        self.index = index
+        total = array_module(values).zeros(shape, dtype=values.dtype)
+        if _names_no_place_twice(index):
+            total[index] = values
+        else:
+            add_at(total, index, values)
+        return total
+
+    def backward(self, grad):
+        return grad[self.index]
+
+
+class SetItem(Function):
+    """x with values written at an index, which names no place twice."""
+
+    def forward(self, x, values, index):
+        y = x.copy()
+        self.write(y, x, values, index=index)
+        return y
+
+    def write(self, target, x, values, index):
+        kind = getattr(values, "dtype", values)  # a Python number is as weak here as in arithmetic
+        if not np.can_cast(np.result_type(target.dtype, kind), target.dtype, "same_kind"):
+            raise TypeError(f"{np.result_type(kind)} values cannot be written into an array of {target.dtype}")
+        self.index = index
+        target[index] = values
+
+    def backward(self, grad):
+        to_x, to_values = self.edges
+        dx = to_x and SetItem.apply(grad, 0, index=self.index)
+        return dx, to_values and grad[self.index]
+
+
+class Embedding(Function):
+    """Rows of a table: table (V, ...), ids (...) → (..., row). Row `padding_idx` gets no gradient.
+
+    The gradient is Rows where `sparse` and it is not to be differentiated again; else the whole table's.
+    """
+
+    def forward(self, table, ids, padding_idx, sparse):
+        if ids.dtype.kind not in "iu":
+            raise TypeError(f"embedding: ids must be integers, not {ids.dtype}")
+        if ids.size:
+            low, high = int(ids.min()), int(ids.max())
+            if low < 0 or high >= len(table):
+                bad = low if low < 0 else high
+                raise IndexError(f"embedding: id {bad} is not in a table of {len(table)} rows (0 to {len(table) - 1})")
+        self.shape_in, self.ids = table.shape, ids
+        self.padding_idx, self.sparse = padding_idx, sparse
+        return take_rows(table, ids)
+
+    def backward(self, grad):
+        ids, shape = self.ids.reshape(-1), self.shape_in
+        values = grad.reshape((ids.size,) + shape[1:])
+        if self.padding_idx is not None:
+            real = ids != self.padding_idx
+            if not real.all():
+                ids, values = ids[real], values[real]
+        if self.sparse and array_module(grad) is array_module(ids):
+            return Rows(ids, values, shape)
+        return AddAt.apply(values, index=ids, shape=shape)
+
+
+class IndexFill(Function):
+    """x with a constant at the places `index` (integers) of one axis."""
+
+    def forward(self, x, axis, index, value):
+        self.at = (slice(None),) * (axis % x.ndim) + (index,)
+        y = x.copy()
+        y[self.at] = value
+        return y
+
+    def backward(self, grad):
+        return SetItem.apply(grad, 0, index=self.at)
+
+
+class TakeAlongAxis(Function):
+    """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis; index has x's number of axes."""
+
+    def forward(self, x, index, axis):
+        n = x.shape[axis]
+        if index.size and not (-n <= int(index.min()) and int(index.max()) < n):
+            raise IndexError(
+                f"take_along_axis: index {int(index.min())} to {int(index.max())} is not within an axis of {n}"
+            )
+        self.index, self.axis, self.shape_in = index, axis, x.shape
+        return array_module(x).take_along_axis(x, index, axis=axis)
+
+    def backward(self, grad):
+        xp = array_module(self.index)
+        place = list(xp.meshgrid(*map(xp.arange, self.index.shape), indexing="ij", sparse=True))
+        place[self.axis % len(place)] = self.index
+        return AddAt.apply(grad, index=tuple(place), shape=self.shape_in)

@@ -1,0 +1,129 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from ..cuda import array_module
+from ..function import Function
+
+
+class MatMul(Function):
+    """x @ y for vectors, matrices and stacks of matrices, as numpy.matmul.
+
+    For matrices dx = dz yᵀ and dy = xᵀ dz; a vector is a row on the left and a column on the right.
+    """
+
+    saves_inputs = True
+
+    def forward(self, x, y):
+        return x @ y
+
+    def backward(self, grad, x, y):
+        to_x, to_y = self.edges
+        if x.ndim > 1 and y.ndim > 1:
+            return to_x and _product(grad, y.swapaxes(-1, -2)), to_y and _product_of_rows(x, grad, y.ndim)
+        row = x.reshape((1, -1)) if x.ndim == 1 else x
+        column = y.reshape((-1, 1)) if y.ndim == 1 else y
+        lost = ((-2,) if x.ndim == 1 else ()) + ((-1,) if y.ndim == 1 else ())
+        grad = _restore(grad, lost)
+        dx = dy = None
+        if to_x:
+            dx = _product(grad, column.swapaxes(-1, -2))
+            dx = dx.reshape(dx.shape[:-2] + dx.shape[-1:]) if x.ndim == 1 else dx
+        if to_y:
+            dy = _product(row.swapaxes(-1, -2), grad)
+            dy = dy.reshape(dy.shape[:-1]) if y.ndim == 1 else dy
+        return dx, dy
+
+
+def _product_of_rows(x, grad, ndim):
+    """xᵀ grad; where y was one matrix for a stack of x, one product over all rows of the stack."""
+    if ndim == 2 and x.ndim > 2:
+        x, grad = x.reshape((-1, x.shape[-1])), grad.reshape((-1, grad.shape[-1]))
+    return _product(x.swapaxes(-1, -2), grad)
+
+
+def _product(x, y):
+    """x @ y for matrices; a column times a row is an outer product, for which `*` is twice as fast."""
+    return x * y if x.shape[-1] == 1 else x @ y
+
+
+def _restore(grad, axes):
+    """grad with axes of length 1 put back at the places -2 and -1."""
+    shape = list(grad.shape)
+    if -1 in axes:
+        shape.append(1)
+    if -2 in axes:
+        shape.insert(len(shape) - 1, 1)
+    return grad.reshape(tuple(shape))
+
+
+class Einsum(Function):
+    """Einstein's sum by a subscript string, as numpy.einsum; also ... and repeated labels.
+
+    The gradient of an operand is the einsum of the output's gradient and the other operands, with the
+    labels exchanged. A label that only this operand has is summed away in the output, so its gradient
+    repeats along it; a label twice in one operand reads a diagonal, so its gradient is written on one.
+    """
+
+    saves_inputs = True
+
+    def forward(self, *operands, subscripts):
+        self.xp = array_module(operands[0])
+        self.inputs, self.output = _spell_out(subscripts, [x.ndim for x in operands])
+        return self.xp.einsum(",".join(self.inputs) + "->" + self.output, *operands, optimize=True)
+
+    def backward(self, grad, *operands):
+        return tuple(edge and self._gradient(i, grad, operands) for i, edge in enumerate(self.edges))
+
+    def _gradient(self, i, grad, operands):
+        shape = operands[i].shape
+        terms, factors = [self.output], [grad]
+        for j, (term, x) in enumerate(zip(self.inputs, operands)):
+            if j != i:
+                terms.append(term)
+                factors.append(x)
+        present = set("".join(terms))
+        fresh = iter(_unused("".join([*self.inputs, self.output])))
+        target = ""
+        for label, n in zip(self.inputs[i], shape):
+            if label in target:  # a diagonal: δ(label, twin) puts the gradient on it
+                twin = next(fresh)
+                terms.append(label + twin)
+                factors.append(self.xp.eye(n, dtype=grad.dtype))
+                present |= {label, twin}
+                label = twin
+            target += label
+        found = "".join(label for label in target if label in present)
+        total = array_module(grad).einsum(",".join(terms) + "->" + found, *factors, optimize=True)
+        if found == target:
+            return total
+        # labels that only this operand has were summed over: their gradient repeats
+        sizes = iter(total.shape)
+        kept = tuple(next(sizes) if label in present else 1 for label in target)
+        return array_module(grad).broadcast_to(total.reshape(kept), shape)
+
+
+def _unused(labels: str) -> list[str]:
+    return [c for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in labels]
+
+
+def _spell_out(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+    """Subscripts with explicit output and letters for '...': '...i,i' of 3 and 1 axes → ['abi', 'i'], 'ab'."""
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    inputs = given.split(",")
+    if len(inputs) != len(ndims):
+        raise ValueError(f"einsum: {subscripts!r} names {len(inputs)} operands, {len(ndims)} were given")
+    letters = _unused(subscripts)
+    extras = []
+    for term, ndim in zip(inputs, ndims):
+        extra = ndim - len(term.replace("...", ""))
+        if extra < 0 or ("..." not in term and extra):
+            raise ValueError(f"einsum: {term!r} in {subscripts!r} does not fit an operand of {ndim} axes")
+        extras.append(extra)
+    widest = max(extras)
+    dots = "".join(letters[:widest])
+    if not arrow:
+        everything = "".join(inputs).replace("...", "")
+        output = "..." * ("..." in given) + "".join(sorted(c for c in set(everything) if everything.count(c) == 1))
+    inputs = [term.replace("...", dots[widest - extra :]) for term, extra in zip(inputs, extras)]
+    return inputs, output.replace("...", dots)

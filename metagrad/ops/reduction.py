@@ -1,0 +1,102 @@
+"""Reductions over an axis, several axes, or all (axis=None), as NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..cuda import array_module
+from ..function import Function
+
+
+def kept_shape(shape: tuple[int, ...], axis) -> tuple[int, ...]:
+    """The shape that a reduction over `axis` has with keepdims=True."""
+    if axis is None:
+        return (1,) * len(shape)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    reduced = {a % len(shape) for a in axes} if shape else set()
+    return tuple(1 if i in reduced else n for i, n in enumerate(shape))
+
+
+class Sum(Function):
+    """Σ x. float16 adds up in float32."""
+
+    def forward(self, x, axis, keepdims):
+        self.shape_in, self.axis = x.shape, axis
+        if x.dtype == np.float16:
+            return x.sum(axis=axis, keepdims=keepdims, dtype=np.float32).astype(np.float16)
+        return x.sum(axis=axis, keepdims=keepdims)
+
+    def backward(self, grad):
+        spread = grad.reshape(kept_shape(self.shape_in, self.axis))
+        return array_module(grad).broadcast_to(spread, self.shape_in)
+
+
+class Mean(Function):
+    """Σ x / n. The mean of nothing is NaN, as NumPy's."""
+
+    def forward(self, x, axis, keepdims):
+        self.shape_in, self.axis = x.shape, axis
+        return x.mean(axis=axis, keepdims=keepdims)
+
+    def backward(self, grad):
+        kept = kept_shape(self.shape_in, self.axis)
+        n = 1
+        for whole, left in zip(self.shape_in, kept):
+            n *= whole if left == 1 else 1
+        return array_module(grad).broadcast_to((grad / max(n, 1)).reshape(kept), self.shape_in)
+
+
+class Max(Function):
+    """The largest entry; equal ones share the gradient equally."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x, axis, keepdims):
+        self.axis = axis
+        return x.max(axis=axis, keepdims=keepdims)
+
+    def backward(self, grad, x, y):
+        return _to_equal(grad, x, y, self.axis)
+
+
+class Min(Function):
+    """The smallest entry; equal ones share the gradient equally."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x, axis, keepdims):
+        self.axis = axis
+        return x.min(axis=axis, keepdims=keepdims)
+
+    def backward(self, grad, x, y):
+        return _to_equal(grad, x, y, self.axis)
+
+
+def _to_equal(grad, x, y, axis):
+    """grad, shared among the entries of x that equal the reduced y."""
+    kept = kept_shape(x.shape, axis)
+    winners = (x == y.reshape(kept)).astype(grad.dtype)
+    return winners * (grad.reshape(kept) / winners.sum(axis=axis, keepdims=True))
+
+
+class LogSumExp(Function):
+    """y = log Σ e^x, stable for any x;  dx = e^(x − y) dy."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x, axis, keepdims):
+        self.axis = axis
+        xp = array_module(x)
+        top = x.max(axis=axis, keepdims=True)
+        top = xp.where(xp.isfinite(top), top, 0)  # −inf − −inf would be NaN
+        total = xp.exp(x - top).sum(axis=axis, keepdims=True)
+        with np.errstate(divide="ignore"):  # the logarithm of an empty sum is −inf, and that is the answer
+            y = xp.log(total) + top
+        return y if keepdims else y.squeeze(axis=axis)
+
+    def backward(self, grad, x, y):
+        kept = kept_shape(x.shape, self.axis)
+        return grad.reshape(kept) * array_module(grad).exp(x - y.reshape(kept))

@@ -1,0 +1,653 @@
+"""Tensor: an array, its gradient, and the call that made it.
+
+An operation on Tensors runs its rule on their arrays (`record`) and, where a gradient is needed, keeps
+the rule's instance as the node that made the result. `backward` walks those nodes (graph.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from .creation import Constructors, as_array, shape_of
+from .cuda import CPU, Array, Device, array_module, device_of, get_device, is_array, to_device
+from .function import Function, Leaf
+from .graph import last_write, tick, walk
+from .mode import MODE, enable_grad, is_grad_enabled
+from .ops import activation, arithmetic, indexing, linalg, reduction, shape
+from .rows import Rows
+
+NUMBERS = (int, float)  # Python's: NumPy lets them take the dtype of the array they meet
+_new = object.__new__
+
+
+class Tensor(Constructors):
+    """An n-dimensional array that remembers how it was computed.
+
+    data: an array (shared, not copied), or numbers in nested lists. An array keeps its dtype; Python
+        floats become float32, integers int64, so that a number written in code never widens anything.
+    dtype, device: convert to these ("cpu", "cuda:0").
+    requires_grad: collect its gradient in `.grad` at backward; floats only.
+
+    `.data` is the NumPy or CuPy array itself: what is written there escapes the version guard that
+    protects values which backward still needs. Write with `x[index] = ...` or `x.mul_(...)`.
+    """
+
+    __slots__ = ("data", "node", "writes", "is_view", "__weakref__")
+    __array_ufunc__ = None  # `array * tensor` is left to Tensor.__rmul__
+
+    data: Array
+    node: Function | Leaf | None  # where its gradient goes; None where none is needed
+    writes: list[int]  # holds the moment of the last write into the memory; shared with its views
+    is_view: bool
+
+    def __init__(
+        self,
+        data: Any,
+        dtype: Any = None,
+        device: str | Device | None = None,
+        requires_grad: bool = False,
+    ) -> None:
+        array = as_array(data)
+        if dtype is not None and array.dtype != np.dtype(dtype):
+            array = array.astype(dtype)
+        if device is not None:
+            array = to_device(array, get_device(device))
+        self.data = array
+        self.node = None
+        self.writes = [0]
+        self.is_view = False
+        if requires_grad:
+            self.requires_grad = True
+
+    # What it is ------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.data.size
+
+    @property
+    def device(self) -> Device:
+        return device_of(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self):
+        if self.ndim == 0:
+            raise TypeError("a Tensor without axes cannot be iterated; its value is x.item()")
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        details = [] if self.dtype in (np.float32, np.int64, np.bool_) else [f"dtype={self.dtype}"]
+        details += [] if self.device == CPU else [f"device={str(self.device)!r}"]
+        details += ["requires_grad=True"] if self.requires_grad else []
+        return f"Tensor({', '.join([text, *details])})"
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"the truth of a Tensor of shape {self.shape} is ambiguous: compare one entry, or use .sum()"
+            )
+        return bool(self.data)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.size != 1:
+            raise TypeError(f"only an integer Tensor with one entry is an index, not {self.dtype} {self.shape}")
+        return int(self.data)
+
+    def item(self) -> Any:
+        """The one entry as a Python number: add up `loss.item()`, not `loss`, which keeps its graph alive."""
+        if self.size != 1:
+            raise ValueError(f"item() needs a Tensor with one entry, this one has shape {self.shape}")
+        return self.data.item()
+
+    def numpy(self) -> ndarray:
+        """The values as a NumPy array: the memory itself on the CPU, a copy from a GPU."""
+        return to_device(self.data, CPU)
+
+    def tolist(self) -> Any:
+        return self.data.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        if self.requires_grad:
+            raise TypeError("np.asarray would lose this Tensor's graph: say x.detach() or x.numpy() if that is meant")
+        if self.device != CPU:
+            raise TypeError(f"np.asarray does not move data off {self.device}: say x.numpy() or x.cpu()")
+        return np.array(self.data, dtype=dtype, copy=copy)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """metagrad.functional: what rules call when they run on Tensors. It stands above this file, so by name."""
+        return sys.modules[f"{__package__}.functional"]
+
+    # Its place in the graph ------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, needed: bool) -> None:
+        if needed == (self.node is not None):
+            return
+        if not needed and type(self.node) is not Leaf:
+            raise RuntimeError("only a leaf can stop requiring a gradient; x.detach() gives a Tensor without one")
+        if needed and self.dtype.kind not in "fc":
+            raise TypeError(f"a Tensor of {self.dtype} has no gradient: make it float first, x.astype('float32')")
+        self.node = Leaf(self.shape, self.dtype) if needed else None
+
+    def requires_grad_(self, needed: bool = True) -> Tensor:
+        self.requires_grad = needed
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        return self.node is None or type(self.node) is Leaf
+
+    @property
+    def grad(self) -> Tensor | Rows | None:
+        """The gradient collected so far: a Tensor, or Rows for a sparsely read table. It adds up until cleared."""
+        return None if self.node is None else self.node.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | Rows | None) -> None:
+        if self.node is None:
+            if value is not None:
+                raise RuntimeError("a Tensor that requires no gradient cannot hold one")
+            return
+        if value is not None and tuple(value.shape) != self.shape:
+            raise ValueError(f"a gradient of shape {tuple(value.shape)} does not fit a Tensor of shape {self.shape}")
+        self.node.grad = value
+
+    def retain_grad(self) -> None:
+        """Keep the gradient also of this inner Tensor at backward, in `.grad`."""
+        if self.node is None:
+            raise RuntimeError("retain_grad: this Tensor requires no gradient")
+        if isinstance(self.node, Function):
+            self.node.retains_grad = True
+
+    def register_hook(self, hook) -> None:
+        """Call hook(gradient) at backward, when the gradient is complete; a Tensor it returns takes its place."""
+        if self.node is None:
+            raise RuntimeError("register_hook: this Tensor requires no gradient")
+
+        def on_gradient(grad):
+            if isinstance(grad, Tensor | Rows):
+                return hook(grad)
+            changed = hook(Tensor(grad))
+            return changed.data if isinstance(changed, Tensor) else changed
+
+        self.node.hooks = [*(self.node.hooks or ()), on_gradient]
+
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Add d self/d leaf to `.grad` of every leaf that self was computed from.
+
+        gradient: that of some scalar with respect to self, of self's shape; 1 where self has one entry.
+        retain_graph: keep what a second backward through the same graph needs; else it is freed.
+        create_graph: make the gradients differentiable themselves.
+        """
+        if self.node is None:
+            raise RuntimeError(
+                "backward: nothing this Tensor was computed from requires a gradient "
+                "(requires_grad=False, or computed within no_grad)"
+            )
+        found = gradients([self], [gradient], retain_graph or create_graph, create_graph)
+        for node, grad in found.items():
+            grad = grad if isinstance(grad, Rows | Tensor) else Tensor(grad)
+            if type(node) is not Leaf or node.grad is None:
+                node.grad = grad
+            else:
+                node.grad = _add_gradients(node.grad, grad)
+
+    def detach(self) -> Tensor:
+        """The same memory, without the graph."""
+        out = Tensor(self.data)
+        out.writes = self.writes
+        out.is_view = True
+        return out
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("only leaves can be deep-copied; detach() first")
+        out = _new(type(self))
+        memo[id(self)] = out
+        Tensor.__init__(out, self.data.copy(), requires_grad=self.requires_grad)
+        return out
+
+    # Where it is -----------------------------------------------------------------------------------
+
+    def to(self, device: str | Device) -> Tensor:
+        """This Tensor on a device: itself if it is there, else a recorded copy."""
+        target = get_device(device)
+        return self if target == self.device else record(shape.ToDevice, self, device=target)
+
+    def cpu(self) -> Tensor:
+        return self.to(CPU)
+
+    def astype(self, dtype: Any) -> Tensor:
+        return self if self.dtype == dtype else record(arithmetic.Astype, self, dtype=np.dtype(dtype))
+
+    # Arithmetic ------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Tensor:
+        return _binary(arithmetic.Add, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Tensor:
+        return _binary(arithmetic.Sub, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return record(arithmetic.Sub, other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return _binary(arithmetic.Mul, self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _binary(arithmetic.Div, self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return record(arithmetic.Div, other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return _binary(arithmetic.Pow, self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return record(arithmetic.Pow, other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return _binary(linalg.MatMul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return record(linalg.MatMul, other, self)
+
+    def __neg__(self) -> Tensor:
+        return _unary(arithmetic.Neg, self)
+
+    def __abs__(self) -> Tensor:
+        return _unary(arithmetic.Abs, self)
+
+    def neg(self) -> Tensor:
+        return -self
+
+    def abs(self) -> Tensor:
+        return _unary(arithmetic.Abs, self)
+
+    def exp(self) -> Tensor:
+        return _unary(arithmetic.Exp, self)
+
+    def log(self) -> Tensor:
+        return _unary(arithmetic.Log, self)
+
+    def sqrt(self) -> Tensor:
+        return _unary(arithmetic.Sqrt, self)
+
+    def tanh(self) -> Tensor:
+        return _unary(activation.Tanh, self)
+
+    def sigmoid(self) -> Tensor:
+        return _unary(activation.Sigmoid, self)
+
+    def relu(self) -> Tensor:
+        return _unary(activation.Relu, self)
+
+    def clip(self, low: float | None = None, high: float | None = None) -> Tensor:
+        return record(arithmetic.Clip, self, low=low, high=high)
+
+    # Comparisons: Tensors of bool, without a gradient ------------------------------------------------
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return Tensor(self.data == _array_of(other))
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return Tensor(self.data != _array_of(other))
+
+    def __lt__(self, other: Any) -> Tensor:
+        return Tensor(self.data < _array_of(other))
+
+    def __le__(self, other: Any) -> Tensor:
+        return Tensor(self.data <= _array_of(other))
+
+    def __gt__(self, other: Any) -> Tensor:
+        return Tensor(self.data > _array_of(other))
+
+    def __ge__(self, other: Any) -> Tensor:
+        return Tensor(self.data >= _array_of(other))
+
+    def __and__(self, other: Any) -> Tensor:
+        return Tensor(self.data & _array_of(other))
+
+    def __or__(self, other: Any) -> Tensor:
+        return Tensor(self.data | _array_of(other))
+
+    def __invert__(self) -> Tensor:
+        return Tensor(~self.data)
+
+    __hash__ = object.__hash__
+
+    # Reductions ------------------------------------------------------------------------------------
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return record(reduction.Sum, self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return record(reduction.Mean, self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return record(reduction.Max, self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return record(reduction.Min, self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return Tensor(self.data.argmax(axis=axis, keepdims=keepdims))
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return Tensor(self.data.argmin(axis=axis, keepdims=keepdims))
+
+    # Shape and places ------------------------------------------------------------------------------
+
+    def reshape(self, *shape_: Any) -> Tensor:
+        return record(shape.Reshape, self, shape=shape_of(shape_))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Axes in the given order; reversed where none is given."""
+        order = shape_of(axes) if axes else tuple(range(self.ndim))[::-1]
+        if sorted(a % max(self.ndim, 1) for a in order) != list(range(self.ndim)):
+            raise ValueError(f"transpose: {order} does not name each of {self.ndim} axes once")
+        return record(shape.Transpose, self, axes=order)
+
+    @property
+    def T(self) -> Tensor:
+        return self.transpose()
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        return record(shape.Swapaxes, self, axis1=axis1, axis2=axis2)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """Without axes of length 1: all of them, or those named."""
+        return self.reshape(self.data.squeeze(axis=axis).shape)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With an axis of length 1 at a place, counted in the result."""
+        if not -self.ndim - 1 <= axis <= self.ndim:
+            raise ValueError(f"unsqueeze: axis {axis} is not within the {self.ndim + 1} axes of the result")
+        axis %= self.ndim + 1
+        return self.reshape(self.shape[:axis] + (1,) + self.shape[axis:])
+
+    def broadcast_to(self, *shape_: Any) -> Tensor:
+        return record(shape.BroadcastTo, self, shape=shape_of(shape_))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return record(indexing.GetItem, self, index=self._index(index))
+
+    def _index(self, index: Any) -> Any:
+        """An index with its Tensors and lists as arrays."""
+        if isinstance(index, tuple):
+            return tuple(map(self._index, index))
+        if isinstance(index, list):
+            return array_module(self.data).asarray(index, dtype=None if index else np.intp)
+        return _array_of(index)
+
+    def gather(self, axis: int, index: Any) -> Tensor:
+        """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis; index has as many axes as x."""
+        return record(indexing.TakeAlongAxis, self, index=self._index(index), axis=axis)
+
+    def index_fill(self, axis: int, index: Any, value: float) -> Tensor:
+        """A copy with `value` at the places `index` of an axis."""
+        return record(indexing.IndexFill, self, axis=axis, index=self._index(index), value=value)
+
+    # Writes into the memory: see _write ------------------------------------------------------------
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._write(indexing.SetItem, value, index=self._index(index))
+
+    def add_(self, other: Any) -> Tensor:
+        return self._write(arithmetic.Add, other)
+
+    def sub_(self, other: Any) -> Tensor:
+        return self._write(arithmetic.Sub, other)
+
+    def mul_(self, other: Any) -> Tensor:
+        return self._write(arithmetic.Mul, other)
+
+    def div_(self, other: Any) -> Tensor:
+        return self._write(arithmetic.Div, other)
+
+    def copy_(self, other: Any) -> Tensor:
+        return self._write(indexing.SetItem, other, index=...)
+
+    def fill_(self, value: float) -> Tensor:
+        return self.copy_(value)
+
+    def index_fill_(self, axis: int, index: Any, value: float) -> Tensor:
+        return self._write(indexing.IndexFill, axis=axis, index=self._index(index), value=value)
+
+    def _write(self, rule: type[Function], *others: Any, **constants: Any) -> Tensor:
+        """Replace the values by rule(self, *others), in the same memory.
+
+        Where a gradient is involved the write is recorded, and self is from then on the rule's output;
+        that is refused where it could not be right: for a leaf, whose gradient would be that of a value
+        that is gone, and for a view, whose base would not know.
+        """
+        recorded = is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in (self, *others))
+        if recorded and type(self.node) is Leaf:
+            raise RuntimeError(
+                "a leaf that requires a gradient cannot be written over where that is recorded: "
+                "write within no_grad() to change its value, or use the version without '_'"
+            )
+        if recorded and self.is_view:
+            raise RuntimeError(
+                "a view cannot be written over where that is recorded, its base would keep the old gradient: "
+                "write into the base (base[index] = ...), or use the version without '_'"
+            )
+        inputs = [x if isinstance(x, Tensor) or type(x) in NUMBERS else Tensor(x) for x in others]
+        arrays = [self.data.copy() if recorded and rule.saves_inputs else self.data, *map(_array_of, inputs)]
+        node = rule()
+        with _common_device(rule, (self, *inputs)).active():
+            node.write(self.data, *arrays, **constants)
+        self.mark_written()
+        if recorded:
+            edges = [self.node, *(x.node if isinstance(x, Tensor) else None for x in inputs)]
+            writes = [[0], *(x.writes if isinstance(x, Tensor) else _NEVER for x in inputs)]
+            self.node = _result(node, self.data, arrays, edges, writes).node
+        return self
+
+    def mark_written(self) -> Tensor:
+        """Tell the version guard that the memory was written: for code that writes into `.data` itself."""
+        self.writes[0] = last_write[0] = tick()
+        return self
+
+
+# Recording ------------------------------------------------------------------------------------------
+
+
+def record(rule: type[Function], *inputs: Any, **constants: Any) -> Tensor:
+    """The Tensor that `rule` makes of inputs (Tensors, arrays, numbers), on the graph if it needs to be.
+
+    Numbers stay Python numbers, so that they take the other operand's dtype.
+    """
+    tensors = [x if isinstance(x, Tensor) or type(x) in NUMBERS else Tensor(x) for x in inputs]
+    arrays, edges, writes, on_host = [], [], [], True
+    for x in tensors:
+        if isinstance(x, Tensor):
+            if x.is_view:
+                _check_view(x)
+            on_host = on_host and type(x.data) is ndarray
+            arrays.append(x.data)
+            edges.append(x.node)
+            writes.append(x.writes)
+        else:
+            arrays.append(x)
+            edges.append(None)
+            writes.append(_NEVER)
+    mode = MODE.get()
+    node = rule()
+    try:
+        with _HOST if on_host else _common_device(rule, tensors).active():
+            if mode is not None and mode.watch is not None:
+                data = mode.watch.forward(node, arrays, constants)
+            else:
+                data = node.forward(*arrays, **constants)
+    except (TypeError, ValueError):
+        _common_device(rule, tensors)  # where operands lie apart, that is the reason
+        raise
+    recording = (mode is None or mode.recording) and any(edge is not None for edge in edges)
+    return _result(node, data, arrays, edges if recording else None, writes)
+
+
+Tensor.__record__ = staticmethod(record)  # type: ignore[attr-defined]
+_NEVER = [0]  # the writes of what cannot be written
+_HOST = CPU.active()
+
+
+def _unary(rule: type[Function], x: Tensor) -> Tensor:
+    """record(rule, x), faster: see _binary."""
+    node, data, edge = rule(), x.data, x.node
+    if type(data) is not ndarray or x.is_view or MODE.get() is not None:
+        return record(rule, x)
+    return _result(node, node.forward(data), (data,), None if edge is None else (edge,), (x.writes,))
+
+
+def _binary(rule: type[Function], x: Tensor, y: Any) -> Tensor:
+    """record(rule, x, y), faster: most of an operation on small arrays is the engine's own time,
+    and the usual case (two Tensors on the host, no views, no special mode) needs no loops."""
+    if not isinstance(y, Tensor) or x.is_view or y.is_view or MODE.get() is not None:
+        return record(rule, x, y)
+    node, left, right = rule(), x.data, y.data
+    if type(left) is not ndarray or type(right) is not ndarray:
+        return record(rule, x, y)
+    to_x, to_y = x.node, y.node
+    edges = None if to_x is None and to_y is None else (to_x, to_y)
+    return _result(node, node.forward(left, right), (left, right), edges, (x.writes, y.writes))
+
+
+def _result(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -> Tensor:
+    """The Tensor of what a rule returned; edges None: not recorded."""
+    out = _new(Tensor)
+    if type(data) is not ndarray and not is_array(data):
+        data = np.asarray(data)  # NumPy makes scalars of arrays without axes
+    out.data = data
+    if node.is_view and data.base is not None:
+        out.writes, out.is_view = writes[0], True
+    else:
+        out.writes, out.is_view = [0], False
+    if edges is None:
+        out.node = None
+        return out
+    out.node = node
+    node.edges = edges
+    node.serial = tick()
+    node.shape = data.shape
+    node.dtype = data.dtype
+    if node.saves_inputs:
+        if node.saves_output:
+            node.saved, node.writes = (*arrays, data), (*writes, out.writes)
+        else:
+            node.saved, node.writes = arrays, writes
+    elif node.saves_output:
+        node.saved, node.writes = (data,), (out.writes,)
+    else:
+        node.saved = node.writes = ()
+    return out
+
+
+def _check_view(x: Tensor) -> None:
+    """Refuse a view whose memory was written through another Tensor after the view was taken and recorded."""
+    if x.node is not None and x.writes[0] > x.node.serial > 0:
+        raise RuntimeError(
+            "this Tensor is a view of memory that was written over since, so its gradient would be that of "
+            "values that are gone: take the view again after the write"
+        )
+
+
+def _common_device(rule: type[Function], inputs: Any) -> Device:
+    """The device of all inputs. Raises RuntimeError, naming them, where there are several."""
+    devices = {x.device for x in inputs if isinstance(x, Tensor)}
+    if len(devices) > 1:
+        where = " and ".join(sorted(map(str, devices)))
+        raise RuntimeError(f"{rule.__name__}: operands are on {where}; bring them together with x.to(device)")
+    return devices.pop() if devices else CPU
+
+
+def gradients(
+    outputs: list[Tensor], seeds: list[Any], retain_graph: bool, create_graph: bool, wanted: Any = ()
+) -> dict[Any, Any]:
+    """graph.walk from Tensors: node → gradient, an array or Rows, or a Tensor where create_graph."""
+    start: dict[Any, Any] = {}
+    for output, seed in zip(outputs, seeds):
+        seed = _seed(output, seed, create_graph)
+        start[output.node] = start[output.node] + seed if output.node in start else seed
+    if not create_graph:
+        return walk(start, retain_graph=retain_graph, wanted=wanted)
+    with enable_grad():
+        return walk(start, retain_graph=True, lift=_lift, wanted=wanted)
+
+
+def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
+    """The gradient to start from: that given, or 1 for a single number; the walk may keep it."""
+    if gradient is None and output.size != 1:
+        raise RuntimeError(
+            f"backward from a Tensor of shape {output.shape} needs a gradient of that shape: "
+            "reduce to one number first (.sum(), .mean()), or pass backward(gradient)"
+        )
+    given = 1 if gradient is None else gradient
+    with output.device.active():
+        array = array_module(output.data).array(_array_of(given), dtype=output.dtype)
+    if array.shape != output.shape:
+        if not array.size == output.size == 1:
+            raise ValueError(f"a gradient of shape {array.shape} does not fit an output of shape {output.shape}")
+        array = array.reshape(output.shape)
+    if not create_graph:
+        return array
+    return gradient if isinstance(gradient, Tensor) and gradient.requires_grad else Tensor(array)
+
+
+def _lift(array: Any, node: Any, writes: list[int]) -> Any:
+    """A saved array as a Tensor that hangs on `node`; Python numbers stay what they are."""
+    if type(array) in NUMBERS:
+        return array
+    out = Tensor(array)
+    out.node, out.writes = node, writes
+    return out
+
+
+def _add_gradients(held: Tensor | Rows, new: Tensor | Rows) -> Tensor | Rows:
+    if isinstance(held, Tensor) and isinstance(new, Tensor):
+        return held + new
+    total = _array_of(held) + _array_of(new)
+    return total if isinstance(total, Rows) else Tensor(total)
+
+
+# Arguments ------------------------------------------------------------------------------------------
+
+
+def _array_of(x: Any) -> Any:
+    """The array of a Tensor; anything else as it is."""
+    return x.data if isinstance(x, Tensor) else x
