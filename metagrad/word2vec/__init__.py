@@ -1,0 +1,22 @@
+"""word2vec: from text to word vectors. Vocabulary → corpus → sampling → …, each built on those before it."""
+
+from .corpus import Corpus, Sentences, as_sentences
+from .sampling import NoiseSampler, keep_probability, noise_distribution, subsample, windows
+from .texts import TEXTS, Text, embedded_text, load_text
+from .vocabulary import Vocabulary
+
+__all__ = [
+    "TEXTS",
+    "Corpus",
+    "NoiseSampler",
+    "Sentences",
+    "Text",
+    "Vocabulary",
+    "as_sentences",
+    "embedded_text",
+    "keep_probability",
+    "load_text",
+    "noise_distribution",
+    "subsample",
+    "windows",
+]
