@@ -12,7 +12,7 @@ from .tensor import Tensor, gradients
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Sequence[Any] | None = None,
+    grad_outputs: Tensor | Sequence[Any] | None = None,
     retain_graph: bool = False,
     create_graph: bool = False,
     allow_unused: bool = False,
@@ -23,9 +23,13 @@ def grad(
     create_graph: make the gradients differentiable themselves.
     An input that the outputs do not depend on raises, or gives None with allow_unused.
     """
-    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    seeds = [None] * len(outputs) if grad_outputs is None else list(grad_outputs)
+    outputs, inputs = _listed(outputs), _listed(inputs)
+    if grad_outputs is None:
+        seeds: list[Any] = [None] * len(outputs)
+    else:
+        seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+    if len(seeds) != len(outputs):
+        raise ValueError(f"grad: {len(outputs)} outputs need as many grad_outputs, not {len(seeds)}")
     for k, x in enumerate(inputs):
         if x.node is None:
             raise RuntimeError(f"grad: input {k} requires no gradient; set requires_grad=True before it is used")
@@ -44,3 +48,11 @@ def grad(
             raise RuntimeError(f"grad: the outputs do not depend on input {k}; allow_unused=True gives None for it")
         result.append(part if part is None or isinstance(part, Tensor | Rows) else Tensor(part))
     return result
+
+
+def _listed(xs: Any) -> list[Tensor]:
+    xs = [xs] if isinstance(xs, Tensor) else list(xs) if isinstance(xs, list | tuple) else [xs]
+    for x in xs:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"grad takes Tensors or lists of them, not {x!r}")
+    return xs

@@ -23,7 +23,7 @@ def as_array(data: Any) -> Array:
     elif isinstance(data, np.generic):
         array = np.asarray(data)
     else:
-        if isinstance(data, list | tuple) and any(hasattr(x, "__record__") for x in data):
+        if _holds_tensors(data):
             raise TypeError("a list of Tensors is joined by F.stack(list) or F.concatenate(list)")
         try:
             array = np.asarray(data)
@@ -36,11 +36,16 @@ def as_array(data: Any) -> Array:
     return array
 
 
+def _holds_tensors(data: Any) -> bool:
+    return isinstance(data, list | tuple) and any(hasattr(x, "__record__") or _holds_tensors(x) for x in data)
+
+
 def shape_of(args: tuple) -> tuple[int, ...]:
     """zeros(2, 3) and zeros((2, 3)) mean the same."""
-    if len(args) == 1 and not isinstance(args[0], int | np.integer):
-        return tuple(args[0])
-    return tuple(args)
+    shape = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
+    if not all(isinstance(n, int | np.integer) for n in shape):
+        raise TypeError(f"a shape is made of integers, not {shape!r}")
+    return tuple(shape)
 
 
 class Constructors:
@@ -66,8 +71,8 @@ class Constructors:
         target = get_device(device)
         drawn = np.float32 if np.dtype(dtype) == np.float32 else np.float64
         with target.active():
-            array = getattr(random.generator(target), name)(shape_of(shape), dtype=drawn)
-        return cls(array.astype(dtype, copy=False), requires_grad=requires_grad)  # type: ignore[call-arg]
+            array = getattr(random.generator(target), name)(shape_of(shape), dtype=drawn).astype(dtype, copy=False)
+        return cls(array, requires_grad=requires_grad)  # type: ignore[call-arg]
 
     @classmethod
     def zeros(cls, *shape: Any, **options: Any):

@@ -141,8 +141,17 @@ def to_device(x: Array, device: Device) -> Array:
         return device.library.asarray(x)
 
 
+def copied(x: Array) -> Array:
+    """A copy of the array x where x is; CuPy's own copy lands on the current GPU."""
+    with device_of(x).active():
+        return x.copy()
+
+
 def make_current(x: Any) -> Any:
-    """Make the GPU that holds x CuPy's current device. The device before, to return to by `.use()`; None on the host."""
+    """Make the GPU that holds x CuPy's current device; returns the one before, whose `.use()` leads back.
+
+    None, and nothing done, for an array on the host.
+    """
     if not _is_cupy(x):
         return None
     before = _cupy().cuda.Device()

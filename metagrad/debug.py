@@ -9,7 +9,7 @@ import linecache
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .cuda import array_module
@@ -50,20 +50,30 @@ class Watch:
     def forward(self, node: Any, arrays: Sequence, params: dict) -> Any:
         """The result of the rule's forward, if it is finite."""
         node.line = _line_of_caller()
-        result = self._timed("forward", node, lambda: node.forward(*arrays, **params))
-        if not _is_finite(result):
-            self._raise("forward", node, arrays)
-        return result
+        return self._checked("forward", node, arrays, lambda: node.forward(*arrays, **params))
+
+    def write(self, node: Any, target: Any, arrays: Sequence, params: dict) -> None:
+        """The rule's write into `target`, if what then stands there is finite."""
+        node.line = _line_of_caller()
+
+        def written() -> Any:
+            node.write(target, *arrays, **params)
+            return target
+
+        self._checked("forward", node, arrays, written)
 
     def backward(self, node: Any, grad: Any, saved: tuple) -> Any:
         """The rule's gradients, if they are finite. None stands for "no gradient" and is finite."""
-        grads = self._timed("backward", node, lambda: node.backward(grad, *saved))
-        for part in grads if type(grads) is tuple else (grads,):
-            if part is not None and part is not False and not _is_finite(part):
-                self._raise("backward", node, (grad, *saved))
-        return grads
+        return self._checked("backward", node, (grad, *saved), lambda: node.backward(grad, *saved))
 
-    def _timed(self, phase: str, node: Any, call) -> Any:
+    def _checked(self, phase: str, node: Any, inputs: Sequence, call: Callable) -> Any:
+        result = self._timed(phase, node, call)
+        for part in result if type(result) is tuple else (result,):
+            if not _is_finite(part):
+                self._raise(phase, node, inputs)
+        return result
+
+    def _timed(self, phase: str, node: Any, call: Callable) -> Any:
         key = (type(node).__name__, phase)
         start = time.perf_counter()
         result = call()

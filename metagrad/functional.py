@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .cuda import array_module, device_of, is_array
+from .cuda import array_module, copied, device_of, is_array, to_device
+from .mode import is_grad_enabled
 from .ops import activation, arithmetic, indexing, linalg, reduction, shape
+from .ops import loss as losses
 from .tensor import NUMBERS, Tensor, record
 
 # Elementwise ----------------------------------------------------------------------------------------
@@ -123,11 +125,10 @@ def embedding(weight: Any, ids: Any, padding_idx: int | None = None, sparse: boo
     """
     weight = _tensor(weight)
     ids = _constant(ids, weight)
-    if device_of(ids) != weight.device:
-        raise RuntimeError(
-            f"embedding: the table is on {weight.device}, the ids are on {device_of(ids)}; "
-            "bring them together with Tensor(ids).to(device)"
-        )
+    if padding_idx is not None:
+        if not -len(weight) <= padding_idx < len(weight):
+            raise ValueError(f"embedding: padding_idx {padding_idx} is not a row of a table of {len(weight)}")
+        padding_idx %= len(weight)
     return record(indexing.Embedding, weight, ids=ids, padding_idx=padding_idx, sparse=sparse)
 
 
@@ -150,6 +151,8 @@ def matmul(x: Any, y: Any) -> Tensor:
 
 def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> Tensor:
     """Einstein's sum, as numpy.einsum: einsum("be,bce->bc", target, context)."""
+    if not operands:
+        raise ValueError(f"einsum: {subscripts!r} names {subscripts.count(',') + 1} operands, 0 were given")
     return record(linalg.Einsum, *operands, subscripts=subscripts)
 
 
@@ -197,7 +200,11 @@ def log_softmax(x: Any, axis: int = -1) -> Tensor:
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(x − target)². reduction: "mean" over all entries, "sum", or "none"."""
-    error = _tensor(x) - target
+    x = _tensor(x)
+    target = target if isinstance(target, Tensor) else _beside(target, x)
+    if x.shape != getattr(target, "shape", x.shape):
+        raise ValueError(f"mse_loss: values {x.shape} and targets {target.shape} differ")
+    error = x - target
     return _reduced(error * error, reduction)
 
 
@@ -226,21 +233,26 @@ def cross_entropy(x: Any, target: Any, reduction: str = "mean") -> Tensor:
 def binary_cross_entropy_with_logits(
     x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """−[p t log σ(x) + (1 − t) log σ(−x)] · weight, p = pos_weight or 1; all of shapes that broadcast to x's.
+    """−[p t log σ(x) + (1 − t) log σ(−x)] · weight for targets t, p = pos_weight or 1.
+
+    target: x's shape, or one number for all; weight and pos_weight: shapes that broadcast to x's. Constants.
 
     An entry of weight 0 (a masked one) counts 0 and sends no gradient, also where x is NaN or infinite.
     reduction: "mean" over all entries (weight 0 included), "sum", or "none".
     """
     x = _tensor(x)
-    target = _constant(target, x)
-    if target.shape != x.shape:
-        raise ValueError(f"binary_cross_entropy_with_logits: logits {x.shape} and targets {target.shape} differ")
-    if weight is not None:
-        weight = _constant(weight, x)
-        x = where(weight != 0, x, 0)
-    positive = softplus(-x) * target
-    loss = (positive if pos_weight is None else positive * pos_weight) + softplus(x) * (1 - target)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    t, w = _beside(target, x), 1.0 if weight is None else _beside(weight, x)
+    if is_array(t) and t.shape != x.shape:
+        raise ValueError(f"binary_cross_entropy_with_logits: logits {x.shape} and targets {t.shape} differ")
+    if pos_weight is not None:
+        # p t log(1 + e^−x) + (1 − t) log(1 + e^x) is the loss of weight p t + 1 − t and target p t / weight
+        positive = _constant(pos_weight, x).astype(x.dtype) * t
+        both = positive + (1 - t)
+        w, t = both * w, positive / array_module(both).where(both == 0, 1, both)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(_REDUCTIONS.format(reduction))
+    loss = record(losses.LogisticLoss, x, target=t, weight=w, summed=reduction != "none")
+    return loss / x.size if reduction == "mean" else loss
 
 
 # Arguments ------------------------------------------------------------------------------------------
@@ -253,7 +265,10 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
         return loss.sum()
     if reduction == "none":
         return loss
-    raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    raise ValueError(_REDUCTIONS.format(reduction))
+
+
+_REDUCTIONS = "reduction is 'mean', 'sum' or 'none', not {!r}"
 
 
 def _tensor(x: Any) -> Tensor:
@@ -263,13 +278,31 @@ def _tensor(x: Any) -> Tensor:
 def _constant(value: Any, *beside: Any) -> Any:
     """The array of what takes part as a constant; numbers and lists go where the Tensors beside it are."""
     if isinstance(value, Tensor):
-        return value.data
+        if value.requires_grad and is_grad_enabled():
+            raise RuntimeError("targets, weights and conditions are constants here: pass x.detach() if that is meant")
+        value = copied(value.data)  # the derivative reads it, and its Tensor may be written to meanwhile
     if is_array(value):
+        apart = [x.device for x in beside if isinstance(x, Tensor) and x.device != device_of(value)]
+        if apart:
+            raise RuntimeError(
+                f"values are on {apart[0]}, the constants beside them on {device_of(value)}: "
+                "bring them together with Tensor(constant).to(device)"
+            )
         return value
+    array = np.asarray(value)
+    array = array if array.size else array.astype(np.intp)  # an empty list is one of indices
     for x in beside:
         if isinstance(x, Tensor):
-            return array_module(x.data).asarray(value)
-    return np.asarray(value)
+            return to_device(array, x.device)
+    return array
+
+
+def _beside(value: Any, x: Tensor) -> Any:
+    """A constant of a loss: a Python number as it is, else an array, of x's dtype so that it widens no float."""
+    if type(value) in NUMBERS:
+        return value
+    array = _constant(value, x)
+    return array.astype(x.dtype, copy=False) if x.dtype.kind == "f" else array
 
 
 def _array_first(x: Any, y: Any) -> tuple[Any, Any]:

@@ -36,7 +36,10 @@ def gradcheck(
     checked = [i for i, x in enumerate(points) if x.requires_grad]
     if not checked:
         raise ValueError("gradcheck: no input holds floats, so there is nothing to check")
-    out = f(*points)
+    with enable_grad():
+        out = f(*points)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"gradcheck: f returned a {type(out).__name__}, not a Tensor")
     direction = _direction(out, seed)
     found = grad([out], [points[i] for i in checked], [direction], allow_unused=True)
     for i, analytic in zip(checked, found):

@@ -18,6 +18,7 @@ import numpy as np
 from .cuda import make_current
 from .function import Function, Leaf
 from .mode import MODE
+from .ops.reduction import widened
 from .rows import Rows
 
 Node = Function | Leaf
@@ -67,11 +68,12 @@ def walk(
             if type(grad) is not np.ndarray:
                 if type(grad) is Rows:
                     grad = grad.dense()
-                device_before = make_current(grad) or device_before
+                before = make_current(grad)
+                device_before = before if device_before is None else device_before
             if node.hooks is not None:
                 grad = _run_hooks(node, grad)
             if node.retains_grad or node in wanted:
-                kept[node] = grad
+                kept[node] = grad.copy() if lift is None else grad * 1  # the walk goes on with `grad` itself
             saved = node.saved if lift is None else _lift_saved(node, lift)
             if watch:
                 grads = watch.backward(node, grad, saved)
@@ -89,7 +91,12 @@ def walk(
             for edge, part in zip(edges, grads):
                 if edge is None or part is None or part is False:
                     continue
-                if part.shape != edge.shape:
+                try:
+                    fits = part.shape == edge.shape
+                except AttributeError:
+                    name = type(node).__name__
+                    raise TypeError(f"{name}.backward returned a {type(part).__name__}, not an array") from None
+                if not fits:
                     part = unbroadcast(part, edge.shape, node)
                 if part.dtype is not edge.dtype and part.dtype != edge.dtype:
                     part = part.astype(edge.dtype)
@@ -97,13 +104,15 @@ def walk(
                 if held is None:
                     if edge.serial:
                         heappush(heap, (-edge.serial, edge))
-                    elif part is grad or (lift is None and part.base is not None):
-                        part = part.copy() if lift is None else part * 1
+                    elif lift is not None:
+                        part = part * 1 if part is grad or part.is_view else part
+                    elif part.base is not None or _is_held(part, grad, grads, saved):
+                        part = part.copy()
                     gradients[edge] = part
-                elif edge.serial or type(held) is not np.ndarray or held.nbytes < _LARGE:
-                    gradients[edge] = held + part
-                else:
+                elif not edge.serial and type(held) is type(part) is np.ndarray and held.nbytes >= _LARGE:
                     held += part
+                else:
+                    gradients[edge] = held + part
         for leaf, grad in gradients.items():
             kept[leaf] = grad if leaf.hooks is None else _run_hooks(leaf, grad)
     finally:
@@ -122,7 +131,12 @@ def unbroadcast(grad: Any, shape: tuple[int, ...], node: Node) -> Any:
             f"{type(node).__name__}.backward returned a gradient of shape {tuple(grad.shape)} "
             f"for an input of shape {tuple(shape)}"
         )
-    return grad.sum(axis=tuple(stretched)).reshape(shape)
+    return widened(grad).sum(axis=tuple(stretched)).reshape(shape)
+
+
+def _is_held(part: Any, grad: Any, grads: tuple, saved: tuple) -> bool:
+    """Whether an array that a rule returned is not new: what it was given, or returned twice."""
+    return part is grad or sum(part is other for other in grads) > 1 or any(part is array for array in saved)
 
 
 def check_writes(node: Function) -> None:

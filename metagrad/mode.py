@@ -6,16 +6,19 @@ engine reads one context variable per operation; None, the usual state, means "r
 
 from __future__ import annotations
 
-import contextlib
-from contextvars import ContextVar, Token
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from .debug import Watch
 
 
 class Mode(NamedTuple):
-    recording: bool = True
-    watch: Watch | None = None
+    recording: bool
+    watch: Watch | None
+    changes: tuple[_Change, ...]  # the modes entered and not left, in order of entry
 
 
 MODE: ContextVar[Mode | None] = ContextVar("metagrad.mode", default=None)
@@ -27,20 +30,46 @@ def is_grad_enabled() -> bool:
     return mode is None or mode.recording
 
 
-class _Change(contextlib.ContextDecorator):
-    """Change one field of the mode on entry, restore it on exit. One object may be entered many times."""
+class _Change:
+    """Change one field of the mode from entry to exit. One object may be entered many times, in any threads."""
 
     def __init__(self, **field: Any) -> None:
         self._field = field
-        self._tokens: list[Token] = []
 
     def __enter__(self) -> Any:
-        mode = (MODE.get() or Mode())._replace(**self._field)
-        self._tokens.append(MODE.set(None if mode == Mode() else mode))
+        mode = MODE.get()
+        _set((*mode.changes, self) if mode else (self,))
         return self
 
-    def __exit__(self, *error) -> None:
-        MODE.reset(self._tokens.pop())
+    def __exit__(self, *error: Any) -> None:
+        # Whoever entered leaves, not whoever entered last: generators may end in any order.
+        mode = MODE.get()
+        changes = list(mode.changes) if mode else []
+        for i in reversed(range(len(changes))):
+            if changes[i] is self:
+                del changes[i]
+                break
+        _set(tuple(changes))
+
+    def __call__(self, function: Callable) -> Callable:
+        """Decorate a function: its calls run in the mode."""
+        pausing = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        if any(pauses(function) for pauses in pausing):
+            raise TypeError(f"{function.__name__} returns before its body runs: use `with` inside it instead")
+
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return within
+
+
+def _set(changes: tuple[_Change, ...]) -> None:
+    fields: dict[str, Any] = {"recording": True, "watch": None}
+    for change in changes:
+        fields.update(change._field)
+    MODE.set(Mode(**fields, changes=changes) if changes else None)
 
 
 class no_grad(_Change):
@@ -79,7 +108,7 @@ class debug_mode(_Change):
         super().__enter__()
         return self.watch
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         if self._print_table and error[0] is None:
             print(self.watch.table())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ _streams: dict[Device, Any] = {}
 def manual_seed(seed: int) -> None:
     """Restart the random stream of every device from `seed`."""
     global _seed
-    _seed = int(seed)
+    seed = operator.index(seed)
+    if seed < 0:
+        raise ValueError(f"a seed is a whole number from 0 on, not {seed}")
+    _seed = seed
     _streams.clear()
 
 
@@ -28,13 +32,15 @@ def generator(device: Device = CPU) -> Any:
 
 
 def multinomial(weights: Array, n: int, replace: bool = False) -> Array:
-    """n indices for each row of weights, drawn in proportion to them. weights (V,) or (B, V) → (n,) or (B, n).
+    """n indices for each row of weights, drawn in proportion to them. weights (..., V) → (..., n).
 
     weights need not sum to 1; they are read, never written. Raises ValueError for a weight that is
     negative, infinite or NaN, a row that is all zero, and more draws than there are non-zero weights
     where replace is False.
     """
     xp = array_module(weights)
+    if not weights.ndim or not weights.shape[-1] or n < 0:
+        raise ValueError(f"multinomial: {n} draws from weights of shape {weights.shape}, which are none")
     rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
     possible = (rows > 0).sum(axis=1)
     if not bool(xp.isfinite(rows).all()) or bool((rows < 0).any()):
@@ -60,7 +66,6 @@ def multinomial(weights: Array, n: int, replace: bool = False) -> Array:
     else:
         # The n smallest of independent exponential times with rates `weights` are draws without replacement
         # (Efraimidis and Spirakis 2006).
-        times = -xp.log1p(-stream.random(rows.shape))
-        times = xp.where(rows > 0, times / xp.where(rows > 0, rows, 1), np.inf)
-        index = xp.argsort(times, axis=1)[:, :n]
+        times = xp.log(stream.standard_exponential(rows.shape)) - xp.log(xp.where(rows > 0, rows, 1))
+        index = xp.argsort(xp.where(rows > 0, times, np.inf), axis=1)[:, :n]
     return index.reshape(weights.shape[:-1] + (n,)).astype(np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cuda import Array, array_module
+from .cuda import Array, array_module, device_of
 from .scatter import add_rows, sum_rows
 
 
@@ -79,8 +79,10 @@ class Rows:
 
     def dense(self) -> Array:
         """The whole (V, ...) array."""
-        table = array_module(self.parts[0][1]).zeros(self.shape, dtype=self.dtype)
-        self.add_to(table)
+        values = self.parts[0][1]
+        with device_of(values).active():
+            table = array_module(values).zeros(self.shape, dtype=self.dtype)
+            self.add_to(table)
         return table
 
     def __repr__(self) -> str:

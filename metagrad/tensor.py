@@ -6,21 +6,24 @@ the rule's instance as the node that made the result. `backward` walks those nod
 
 from __future__ import annotations
 
+import copy
+import operator
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from .creation import Constructors, as_array, shape_of
-from .cuda import CPU, Array, Device, array_module, device_of, get_device, is_array, to_device
+from .cuda import CPU, Array, Device, array_module, copied, device_of, get_device, is_array, to_device
 from .function import Function, Leaf
 from .graph import last_write, tick, walk
 from .mode import MODE, enable_grad, is_grad_enabled
 from .ops import activation, arithmetic, indexing, linalg, reduction, shape
 from .rows import Rows
 
-NUMBERS = (int, float)  # Python's: NumPy lets them take the dtype of the array they meet
+NUMBERS = (int, float, bool)  # Python's: NumPy lets them take the dtype of the array they meet
 _new = object.__new__
 
 
@@ -41,8 +44,8 @@ class Tensor(Constructors):
 
     data: Array
     node: Function | Leaf | None  # where its gradient goes; None where none is needed
-    writes: list[int]  # holds the moment of the last write into the memory; shared with its views
-    is_view: bool
+    writes: list[int]  # the moments of the last write into the memory and of the last recorded one; views share it
+    is_view: int  # the moment when the view was taken; 0 for a Tensor with memory of its own
 
     def __init__(
         self,
@@ -58,8 +61,10 @@ class Tensor(Constructors):
             array = to_device(array, get_device(device))
         self.data = array
         self.node = None
-        self.writes = [0]
-        self.is_view = False
+        if isinstance(data, Tensor) and array is data.data:
+            self.writes, self.is_view = data.writes, tick()
+        else:
+            self.writes, self.is_view = [0, 0], 0
         if requires_grad:
             self.requires_grad = True
 
@@ -155,7 +160,7 @@ class Tensor(Constructors):
             return
         if not needed and type(self.node) is not Leaf:
             raise RuntimeError("only a leaf can stop requiring a gradient; x.detach() gives a Tensor without one")
-        if needed and self.dtype.kind not in "fc":
+        if needed and self.dtype.kind != "f":
             raise TypeError(f"a Tensor of {self.dtype} has no gradient: make it float first, x.astype('float32')")
         self.node = Leaf(self.shape, self.dtype) if needed else None
 
@@ -179,8 +184,12 @@ class Tensor(Constructors):
             if value is not None:
                 raise RuntimeError("a Tensor that requires no gradient cannot hold one")
             return
-        if value is not None and tuple(value.shape) != self.shape:
-            raise ValueError(f"a gradient of shape {tuple(value.shape)} does not fit a Tensor of shape {self.shape}")
+        if value is not None and not isinstance(value, Rows):
+            value = value if isinstance(value, Tensor) else Tensor(value)
+            _common_device("grad", (self.data, value.data))
+            value = value.astype(self.dtype)
+        if value is not None and value.shape != self.shape:
+            raise ValueError(f"a gradient of shape {value.shape} does not fit a Tensor of shape {self.shape}")
         self.node.grad = value
 
     def retain_grad(self) -> None:
@@ -196,10 +205,12 @@ class Tensor(Constructors):
             raise RuntimeError("register_hook: this Tensor requires no gradient")
 
         def on_gradient(grad):
-            if isinstance(grad, Tensor | Rows):
-                return hook(grad)
-            changed = hook(Tensor(grad))
-            return changed.data if isinstance(changed, Tensor) else changed
+            changed = hook(grad if isinstance(grad, Tensor | Rows) else Tensor(grad))
+            if changed is None:
+                return None
+            if not isinstance(changed, Tensor | Rows) or changed.shape != grad.shape:
+                raise TypeError(f"a hook returns None or a gradient of shape {tuple(grad.shape)}, not {changed!r}")
+            return changed.data if isinstance(changed, Tensor) and not isinstance(grad, Tensor) else changed
 
         self.node.hooks = [*(self.node.hooks or ()), on_gradient]
 
@@ -221,22 +232,21 @@ class Tensor(Constructors):
             if type(node) is not Leaf or node.grad is None:
                 node.grad = grad
             else:
-                node.grad = _add_gradients(node.grad, grad)
+                with self.device.active():
+                    node.grad = _add_gradients(node.grad, grad)
 
     def detach(self) -> Tensor:
         """The same memory, without the graph."""
-        out = Tensor(self.data)
-        out.writes = self.writes
-        out.is_view = True
-        return out
+        return Tensor(self)
 
-    def __deepcopy__(self, memo: dict) -> Tensor:
+    def __copy__(self) -> Tensor:
+        return copy.deepcopy(self)  # never the same memory under two version counters
+
+    def __reduce__(self) -> tuple:
+        """For copy and pickle: a leaf's values, and whether it requires a gradient."""
         if not self.is_leaf:
-            raise RuntimeError("only leaves can be deep-copied; detach() first")
-        out = _new(type(self))
-        memo[id(self)] = out
-        Tensor.__init__(out, self.data.copy(), requires_grad=self.requires_grad)
-        return out
+            raise RuntimeError("only leaves can be deep-copied or pickled, not what belongs to a graph: detach() first")
+        return _rebuilt, (type(self), self.data, self.requires_grad)
 
     # Where it is -----------------------------------------------------------------------------------
 
@@ -323,32 +333,40 @@ class Tensor(Constructors):
     # Comparisons: Tensors of bool, without a gradient ------------------------------------------------
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return Tensor(self.data == _array_of(other))
+        return self._compared(operator.eq, other)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return Tensor(self.data != _array_of(other))
+        return self._compared(operator.ne, other)
 
     def __lt__(self, other: Any) -> Tensor:
-        return Tensor(self.data < _array_of(other))
+        return self._compared(operator.lt, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return Tensor(self.data <= _array_of(other))
+        return self._compared(operator.le, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return Tensor(self.data > _array_of(other))
+        return self._compared(operator.gt, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return Tensor(self.data >= _array_of(other))
+        return self._compared(operator.ge, other)
 
     def __and__(self, other: Any) -> Tensor:
-        return Tensor(self.data & _array_of(other))
+        return self._compared(operator.and_, other)
 
     def __or__(self, other: Any) -> Tensor:
-        return Tensor(self.data | _array_of(other))
+        return self._compared(operator.or_, other)
+
+    def _compared(self, compare: Any, other: Any) -> Any:
+        if other is None or isinstance(other, str):
+            return NotImplemented
+        y = _array_of(_operand(other, self.device))
+        with _common_device(compare.__name__, (self.data, y)).active():
+            return Tensor(compare(self.data, y))
 
     def __invert__(self) -> Tensor:
         return Tensor(~self.data)
 
+    __rand__, __ror__ = __and__, __or__
     __hash__ = object.__hash__
 
     # Reductions ------------------------------------------------------------------------------------
@@ -412,12 +430,19 @@ class Tensor(Constructors):
         if isinstance(index, tuple):
             return tuple(map(self._index, index))
         if isinstance(index, list):
-            return array_module(self.data).asarray(index, dtype=None if index else np.intp)
-        return _array_of(index)
+            return to_device(np.asarray(index, dtype=None if index else np.intp), self.device)
+        # copied, since the derivative reads it and its Tensor may be written to meanwhile
+        return copied(index.data) if isinstance(index, Tensor) else index
 
     def gather(self, axis: int, index: Any) -> Tensor:
-        """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis; index has as many axes as x."""
-        return record(indexing.TakeAlongAxis, self, index=self._index(index), axis=axis)
+        """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis: out has index's shape, as PyTorch's gather.
+
+        index has as many axes as x, and is nowhere longer than x but along `axis`.
+        """
+        index = self._index(index)
+        beside = tuple(slice(n if d != axis % self.ndim else None) for d, n in enumerate(index.shape))
+        whole = any(part.stop not in (None, n) for part, n in zip(beside, self.shape))
+        return record(indexing.TakeAlongAxis, self[beside] if whole else self, index=index, axis=axis)
 
     def index_fill(self, axis: int, index: Any, value: float) -> Tensor:
         """A copy with `value` at the places `index` of an axis."""
@@ -467,15 +492,22 @@ class Tensor(Constructors):
                 "a view cannot be written over where that is recorded, its base would keep the old gradient: "
                 "write into the base (base[index] = ...), or use the version without '_'"
             )
-        inputs = [x if isinstance(x, Tensor) or type(x) in NUMBERS else Tensor(x) for x in others]
-        arrays = [self.data.copy() if recorded and rule.saves_inputs else self.data, *map(_array_of, inputs)]
-        node = rule()
-        with _common_device(rule, (self, *inputs)).active():
-            node.write(self.data, *arrays, **constants)
+        inputs = [self, *(_operand(x, self.device) for x in others)]
+        arrays, writes = [], []
+        for x in inputs:  # what shares memory with the target is read from a copy
+            shared = isinstance(x, Tensor) and x.writes is self.writes and not (x is self and not rule.saves_inputs)
+            arrays.append(copied(x.data) if shared else _array_of(x))
+            writes.append(x.writes if isinstance(x, Tensor) and not shared and x is not self else _NEVER)
+        node, mode = rule(), MODE.get()
+        with _common_device(rule.__name__, (*arrays, *constants.values())).active():
+            if mode is not None and mode.watch is not None:
+                mode.watch.write(node, self.data, arrays, constants)
+            else:
+                node.write(self.data, *arrays, **constants)
         self.mark_written()
         if recorded:
-            edges = [self.node, *(x.node if isinstance(x, Tensor) else None for x in inputs)]
-            writes = [[0], *(x.writes if isinstance(x, Tensor) else _NEVER for x in inputs)]
+            edges = [x.node if isinstance(x, Tensor) else None for x in inputs]
+            self.writes[1] = self.writes[0]
             self.node = _result(node, self.data, arrays, edges, writes).node
         return self
 
@@ -493,38 +525,49 @@ def record(rule: type[Function], *inputs: Any, **constants: Any) -> Tensor:
 
     Numbers stay Python numbers, so that they take the other operand's dtype.
     """
-    tensors = [x if isinstance(x, Tensor) or type(x) in NUMBERS else Tensor(x) for x in inputs]
-    arrays, edges, writes, on_host = [], [], [], True
-    for x in tensors:
-        if isinstance(x, Tensor):
-            if x.is_view:
-                _check_view(x)
-            on_host = on_host and type(x.data) is ndarray
-            arrays.append(x.data)
-            edges.append(x.node)
-            writes.append(x.writes)
-        else:
-            arrays.append(x)
-            edges.append(None)
-            writes.append(_NEVER)
+    arrays: list[Any] = []
+    edges: list[Function | Leaf | None] = []
+    writes: list[list[int]] = []
+    needed, on_host = False, True
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            if type(x) not in NUMBERS:
+                x = _operand(x, next((y.device for y in inputs if isinstance(y, Tensor)), CPU))
+            if type(x) in NUMBERS:
+                arrays.append(x)
+                edges.append(None)
+                writes.append(_NEVER)
+                continue
+        if x.is_view:
+            _check_view(x)
+        if x.node is not None:
+            needed = True
+        if type(x.data) is not ndarray:
+            on_host = False
+        arrays.append(x.data)
+        edges.append(x.node)
+        writes.append(x.writes)
     mode = MODE.get()
     node = rule()
-    try:
-        with _HOST if on_host else _common_device(rule, tensors).active():
-            if mode is not None and mode.watch is not None:
-                data = mode.watch.forward(node, arrays, constants)
-            else:
-                data = node.forward(*arrays, **constants)
-    except (TypeError, ValueError):
-        _common_device(rule, tensors)  # where operands lie apart, that is the reason
-        raise
-    recording = (mode is None or mode.recording) and any(edge is not None for edge in edges)
-    return _result(node, data, arrays, edges if recording else None, writes)
+    if on_host and mode is None:
+        try:
+            data = node.forward(*arrays, **constants)
+        except (TypeError, ValueError, IndexError):
+            _common_device(rule.__name__, (*arrays, *constants.values()))  # where these lie apart, that is the reason
+            raise
+        return _result(node, data, arrays, edges if needed else None, writes)
+    with _common_device(rule.__name__, (*arrays, *constants.values())).active():
+        if mode is not None and mode.watch is not None:
+            data = mode.watch.forward(node, arrays, constants)
+        else:
+            data = node.forward(*arrays, **constants)
+    if mode is not None and not mode.recording:
+        needed = False
+    return _result(node, data, arrays, edges if needed else None, writes)
 
 
 Tensor.__record__ = staticmethod(record)  # type: ignore[attr-defined]
-_NEVER = [0]  # the writes of what cannot be written
-_HOST = CPU.active()
+_NEVER = [0, 0]  # the writes of what cannot be written
 
 
 def _unary(rule: type[Function], x: Tensor) -> Tensor:
@@ -552,12 +595,16 @@ def _result(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -
     """The Tensor of what a rule returned; edges None: not recorded."""
     out = _new(Tensor)
     if type(data) is not ndarray and not is_array(data):
+        if not isinstance(data, np.generic):
+            raise TypeError(f"{type(node).__name__}.forward returned a {type(data).__name__}, not an array")
         data = np.asarray(data)  # NumPy makes scalars of arrays without axes
     out.data = data
-    if node.is_view and data.base is not None:
-        out.writes, out.is_view = writes[0], True
+    if data is arrays[0] or (
+        node.is_view and data.base is not None and array_module(data).may_share_memory(data, arrays[0])
+    ):
+        out.writes, out.is_view = writes[0], tick()
     else:
-        out.writes, out.is_view = [0], False
+        out.writes, out.is_view = [0, 0], 0
     if edges is None:
         out.node = None
         return out
@@ -580,20 +627,29 @@ def _result(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -
 
 def _check_view(x: Tensor) -> None:
     """Refuse a view whose memory was written through another Tensor after the view was taken and recorded."""
-    if x.node is not None and x.writes[0] > x.node.serial > 0:
+    stale = x.writes[1] > x.is_view if x.node is None else x.writes[0] > x.node.serial > 0
+    if stale:
         raise RuntimeError(
             "this Tensor is a view of memory that was written over since, so its gradient would be that of "
             "values that are gone: take the view again after the write"
         )
 
 
-def _common_device(rule: type[Function], inputs: Any) -> Device:
-    """The device of all inputs. Raises RuntimeError, naming them, where there are several."""
-    devices = {x.device for x in inputs if isinstance(x, Tensor)}
+def _common_device(name: str, values: Any) -> Device:
+    """The device of all arrays among values. Raises RuntimeError, naming them, where there are several."""
+    devices = {device_of(x) for x in _arrays_in(values)}
     if len(devices) > 1:
         where = " and ".join(sorted(map(str, devices)))
-        raise RuntimeError(f"{rule.__name__}: operands are on {where}; bring them together with x.to(device)")
+        raise RuntimeError(f"{name}: operands are on {where}; bring them together with x.to(device)")
     return devices.pop() if devices else CPU
+
+
+def _arrays_in(values: Any) -> Iterator[Array]:
+    for x in values:
+        if is_array(x):
+            yield x
+        elif isinstance(x, tuple):
+            yield from _arrays_in(x)
 
 
 def gradients(
@@ -618,6 +674,7 @@ def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
             "reduce to one number first (.sum(), .mean()), or pass backward(gradient)"
         )
     given = 1 if gradient is None else gradient
+    _common_device("backward", (output.data, _array_of(given)))
     with output.device.active():
         array = array_module(output.data).array(_array_of(given), dtype=output.dtype)
     if array.shape != output.shape:
@@ -646,6 +703,20 @@ def _add_gradients(held: Tensor | Rows, new: Tensor | Rows) -> Tensor | Rows:
 
 
 # Arguments ------------------------------------------------------------------------------------------
+
+
+def _operand(x: Any, device: Device) -> Any:
+    """What takes part beside a Tensor: Tensors and Python numbers as they are, arrays as Tensors of where they
+    are, lists and NumPy's scalars as Tensors on `device`."""
+    if isinstance(x, Tensor) or type(x) in NUMBERS:
+        return x
+    return Tensor(x) if is_array(x) else Tensor(x, device=device)
+
+
+def _rebuilt(cls: type[Tensor], data: Array, requires_grad: bool) -> Tensor:
+    out = _new(cls)
+    Tensor.__init__(out, data, requires_grad=requires_grad)
+    return out
 
 
 def _array_of(x: Any) -> Any:

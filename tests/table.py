@@ -240,6 +240,9 @@ TABLE = [
     Op("mse_loss", F.mse_loss, lambda x, y, reduction: {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction]((x - y) ** 2),
        [Sample(((2, 3), (2, 3)), {"reduction": r}) for r in ("mean", "sum", "none")]),
     Op("cross_entropy", _with_constants(F.cross_entropy), _cross_entropy, _cross_entropy_samples()),
+    Op("binary_cross_entropy_with_logits of one target", F.binary_cross_entropy_with_logits,
+       lambda x, target, reduction: _bce(x, np.full(x.shape, target), reduction=reduction),
+       [Sample(((2, 3),), {"target": t, "reduction": r}) for t in (0, 1) for r in ("mean", "none")]),
     Op("binary_cross_entropy_with_logits", _with_constants(F.binary_cross_entropy_with_logits), _bce, _bce_samples()),
     # constants that rules need
     Op("zeros_like", lambda x: x + F.zeros_like(x), lambda x: x, _elementwise()),

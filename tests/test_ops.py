@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metagrad import Function, Tensor, debug_mode, functional, grad, gradcheck, gradgradcheck
-from metagrad.ops import activation, arithmetic, indexing, linalg, reduction, shape
+from metagrad.ops import activation, arithmetic, indexing, linalg, loss, reduction, shape
 from metagrad.rows import Rows
 
 from .table import TABLE, rows
@@ -63,7 +63,7 @@ def test_no_operation_is_left_out():
     ran = {name for name, _ in watch.counts}
     rules = {
         name
-        for module in (activation, arithmetic, indexing, linalg, reduction, shape)
+        for module in (activation, arithmetic, indexing, linalg, loss, reduction, shape)
         for name, rule in vars(module).items()
         if inspect.isclass(rule) and issubclass(rule, Function) and rule is not Function
     }

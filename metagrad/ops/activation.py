@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..cuda import array_module
 from ..function import Function
+from .reduction import widened
 
 
 class Tanh(Function):
@@ -78,9 +81,10 @@ class Softmax(Function):
 
     def forward(self, x, axis):
         self.axis = axis
-        xp = array_module(x)
-        e = xp.exp(x - x.max(axis=axis, keepdims=True))
-        return e / e.sum(axis=axis, keepdims=True)
+        xp, wide = array_module(x), widened(x)
+        e = xp.exp(wide - wide.max(axis=axis, keepdims=True))
+        y = e / e.sum(axis=axis, keepdims=True)
+        return y if wide is x else y.astype(x.dtype)
 
     def backward(self, grad, y):
         return y * (grad - (grad * y).sum(axis=self.axis, keepdims=True))
@@ -93,9 +97,10 @@ class LogSoftmax(Function):
 
     def forward(self, x, axis):
         self.axis = axis
-        xp = array_module(x)
-        x = x - x.max(axis=axis, keepdims=True)
-        return x - xp.log(xp.exp(x).sum(axis=axis, keepdims=True))
+        xp, wide = array_module(x), widened(x)
+        wide = wide - wide.max(axis=axis, keepdims=True)
+        y = wide - xp.log(xp.exp(wide).sum(axis=axis, keepdims=True))
+        return y.astype(np.float16) if x.dtype == np.float16 else y
 
     def backward(self, grad, y):
         return grad - array_module(grad).exp(y) * grad.sum(axis=self.axis, keepdims=True)

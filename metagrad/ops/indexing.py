@@ -13,12 +13,39 @@ from ..scatter import add_at, take_rows
 def is_basic(index) -> bool:
     """Whether NumPy answers this index with a view: integers, slices, None and ... only."""
     parts = index if isinstance(index, tuple) else (index,)
-    return all(part is None or part is Ellipsis or isinstance(part, int | slice) for part in parts)
+    return all(
+        part is None or part is Ellipsis or (isinstance(part, int | slice | np.integer) and not isinstance(part, bool))
+        for part in parts
+    )
+
+
+def check_bounds(x, index) -> None:
+    """Raise IndexError for integers outside an axis of x: NumPy does that itself, CuPy wraps them around."""
+    if type(x) is np.ndarray:
+        return
+    parts = list(index) if isinstance(index, tuple) else [index]
+    taken = [0 if p is None else getattr(p, "ndim", 1) if _kind(p) == "b" else 1 for p in parts]
+    axis = 0
+    for i, (part, axes) in enumerate(zip(parts, taken)):
+        if part is Ellipsis:
+            axis = x.ndim - sum(taken[i + 1 :])
+            continue
+        if _kind(part) in "iu" and part.size and axis < x.ndim:
+            low, high, n = int(part.min()), int(part.max()), x.shape[axis]
+            if low < -n or high >= n:
+                bad = low if low < -n else high
+                raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
+        axis += axes
+
+
+def _kind(part) -> str:
+    dtype = getattr(part, "dtype", None)
+    return "-" if dtype is None else dtype.kind
 
 
 def _names_no_place_twice(index) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
-    return all(is_basic(part) or getattr(part, "dtype", None) == np.bool_ for part in parts)
+    return all(is_basic(part) or _kind(part) == "b" for part in parts)
 
 
 class GetItem(Function):
@@ -27,6 +54,7 @@ class GetItem(Function):
     def forward(self, x, index):
         self.shape_in, self.index = x.shape, index
         self.is_view = is_basic(index)
+        check_bounds(x, index)
         return x[index]
 
     def backward(self, grad):
@@ -50,7 +78,7 @@ class AddAt(Function):
 
 
 class SetItem(Function):
-    """x with values written at an index, which names no place twice."""
+    """x with values written at an index. Values take a gradient only if no place is named twice."""
 
     def forward(self, x, values, index):
         y = x.copy()
@@ -61,13 +89,22 @@ class SetItem(Function):
         kind = getattr(values, "dtype", values)  # a Python number is as weak here as in arithmetic
         if not np.can_cast(np.result_type(target.dtype, kind), target.dtype, "same_kind"):
             raise TypeError(f"{np.result_type(kind)} values cannot be written into an array of {target.dtype}")
-        self.index = index
+        check_bounds(target, index)
+        self.index, self.values_ndim = index, getattr(values, "ndim", 0)
         target[index] = values
 
     def backward(self, grad):
         to_x, to_values = self.edges
         dx = to_x and SetItem.apply(grad, 0, index=self.index)
-        return dx, to_values and grad[self.index]
+        if not to_values:
+            return dx, None
+        if not _names_no_place_twice(self.index):
+            ones = grad[self.index] * 0 + 1
+            if bool(AddAt.apply(ones, index=self.index, shape=grad.shape).max() > 1):
+                raise RuntimeError("SetItem: a place was written twice at once, so its value has no single source")
+        values = grad[self.index]
+        extra = self.values_ndim - values.ndim  # NumPy lets values have leading axes of length 1
+        return dx, values.reshape((1,) * extra + values.shape) if extra > 0 else values
 
 
 class Embedding(Function):
@@ -79,11 +116,11 @@ class Embedding(Function):
     def forward(self, table, ids, padding_idx, sparse):
         if ids.dtype.kind not in "iu":
             raise TypeError(f"embedding: ids must be integers, not {ids.dtype}")
-        if ids.size:
+        # seen as unsigned, a negative id is a huge one: one pass checks both ends
+        if ids.size and not int(ids.view(f"u{ids.dtype.itemsize}").max()) < len(table):
             low, high = int(ids.min()), int(ids.max())
-            if low < 0 or high >= len(table):
-                bad = low if low < 0 else high
-                raise IndexError(f"embedding: id {bad} is not in a table of {len(table)} rows (0 to {len(table) - 1})")
+            bad = low if low < 0 else high
+            raise IndexError(f"embedding: id {bad} is not in a table of {len(table)} rows (0 to {len(table) - 1})")
         self.shape_in, self.ids = table.shape, ids
         self.padding_idx, self.sparse = padding_idx, sparse
         return take_rows(table, ids)
@@ -104,8 +141,9 @@ class IndexFill(Function):
     """x with a constant at the places `index` (integers) of one axis."""
 
     def forward(self, x, axis, index, value):
-        self.at = (slice(None),) * (axis % x.ndim) + (index,)
-        y = x.copy()
+        self.at = (slice(None),) * _checked_axis(axis, x.ndim, "index_fill") + (index,)
+        y = x.astype(np.result_type(x.dtype, value))  # a copy, which holds fractions where x holds integers
+        check_bounds(y, self.at)
         y[self.at] = value
         return y
 
@@ -117,7 +155,10 @@ class TakeAlongAxis(Function):
     """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis; index has x's number of axes."""
 
     def forward(self, x, index, axis):
+        axis = _checked_axis(axis, x.ndim, "take_along_axis")
         n = x.shape[axis]
+        if index.ndim != x.ndim:
+            raise ValueError(f"take_along_axis: index has {index.ndim} axes, the array has {x.ndim}; they must agree")
         if index.size and not (-n <= int(index.min()) and int(index.max()) < n):
             raise IndexError(
                 f"take_along_axis: index {int(index.min())} to {int(index.max())} is not within an axis of {n}"
@@ -127,6 +168,12 @@ class TakeAlongAxis(Function):
 
     def backward(self, grad):
         xp = array_module(self.index)
-        place = list(xp.meshgrid(*map(xp.arange, self.index.shape), indexing="ij", sparse=True))
-        place[self.axis % len(place)] = self.index
+        place = list(xp.meshgrid(*map(xp.arange, self.shape_in), indexing="ij", sparse=True))
+        place[self.axis] = self.index
         return AddAt.apply(grad, index=tuple(place), shape=self.shape_in)
+
+
+def _checked_axis(axis: int, ndim: int, name: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: axis {axis} is not one of an array of {ndim} axes")
+    return axis % ndim

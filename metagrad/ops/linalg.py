@@ -10,17 +10,27 @@ class MatMul(Function):
     """x @ y for vectors, matrices and stacks of matrices, as numpy.matmul.
 
     For matrices dx = dz yᵀ and dy = xᵀ dz; a vector is a row on the left and a column on the right.
+    Where y is a transposed view (x @ w.T), dy is made as one too, so that w's gradient lies in memory as w does.
     """
 
     saves_inputs = True
 
     def forward(self, x, y):
-        return x @ y
+        self.transposed = y.ndim > 1 and y.strides[-1] > y.strides[-2]
+        try:
+            return x @ y
+        except ValueError:
+            raise ValueError(
+                f"matmul: shapes {x.shape} and {y.shape} do not fit: the last axis of the first must be as long as the "
+                "last but one of the second, and the axes before them equal or 1"
+            ) from None
 
     def backward(self, grad, x, y):
         to_x, to_y = self.edges
         if x.ndim > 1 and y.ndim > 1:
-            return to_x and _product(grad, y.swapaxes(-1, -2)), to_y and _product_of_rows(x, grad, y.ndim)
+            return to_x and _product(grad, y.swapaxes(-1, -2)), to_y and _product_of_rows(
+                x, grad, y.ndim, self.transposed
+            )
         row = x.reshape((1, -1)) if x.ndim == 1 else x
         column = y.reshape((-1, 1)) if y.ndim == 1 else y
         lost = ((-2,) if x.ndim == 1 else ()) + ((-1,) if y.ndim == 1 else ())
@@ -35,10 +45,12 @@ class MatMul(Function):
         return dx, dy
 
 
-def _product_of_rows(x, grad, ndim):
+def _product_of_rows(x, grad, ndim, transposed):
     """xᵀ grad; where y was one matrix for a stack of x, one product over all rows of the stack."""
     if ndim == 2 and x.ndim > 2:
         x, grad = x.reshape((-1, x.shape[-1])), grad.reshape((-1, grad.shape[-1]))
+    if transposed:
+        return _product(grad.swapaxes(-1, -2), x).swapaxes(-1, -2)
     return _product(x.swapaxes(-1, -2), grad)
 
 
@@ -95,12 +107,12 @@ class Einsum(Function):
             target += label
         found = "".join(label for label in target if label in present)
         total = array_module(grad).einsum(",".join(terms) + "->" + found, *factors, optimize=True)
-        if found == target:
-            return total
-        # labels that only this operand has were summed over: their gradient repeats
+        # Along a label that only this operand has, and along one that is of length 1 elsewhere, it was summed
+        # over: there its gradient repeats.
         sizes = iter(total.shape)
         kept = tuple(next(sizes) if label in present else 1 for label in target)
-        return array_module(grad).broadcast_to(total.reshape(kept), shape)
+        whole = tuple(max(n, m) for n, m in zip(kept, shape))
+        return total if total.shape == whole else array_module(grad).broadcast_to(total.reshape(kept), whole)
 
 
 def _unused(labels: str) -> list[str]:
@@ -108,7 +120,7 @@ def _unused(labels: str) -> list[str]:
 
 
 def _spell_out(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
-    """Subscripts with explicit output and letters for '...': '...i,i' of 3 and 1 axes → ['abi', 'i'], 'ab'."""
+    """Explicit subscripts, with letters for '...': '...i,i' of 3 and 1 axes → ['abi', 'i'], 'ab'."""
     given, arrow, output = subscripts.replace(" ", "").partition("->")
     inputs = given.split(",")
     if len(inputs) != len(ndims):

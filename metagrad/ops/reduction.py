@@ -17,14 +17,18 @@ def kept_shape(shape: tuple[int, ...], axis) -> tuple[int, ...]:
     return tuple(1 if i in reduced else n for i, n in enumerate(shape))
 
 
+def widened(x):
+    """x, in float32 if it is float16, whose sums lose every term below a 2048th."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
 class Sum(Function):
     """Σ x. float16 adds up in float32."""
 
     def forward(self, x, axis, keepdims):
         self.shape_in, self.axis = x.shape, axis
-        if x.dtype == np.float16:
-            return x.sum(axis=axis, keepdims=keepdims, dtype=np.float32).astype(np.float16)
-        return x.sum(axis=axis, keepdims=keepdims)
+        total = widened(x).sum(axis=axis, keepdims=keepdims)
+        return total.astype(np.float16) if x.dtype == np.float16 else total
 
     def backward(self, grad):
         spread = grad.reshape(kept_shape(self.shape_in, self.axis))
@@ -89,14 +93,17 @@ class LogSumExp(Function):
 
     def forward(self, x, axis, keepdims):
         self.axis = axis
-        xp = array_module(x)
-        top = x.max(axis=axis, keepdims=True)
+        xp, wide = array_module(x), widened(x)
+        top = wide.max(axis=axis, keepdims=True)
         top = xp.where(xp.isfinite(top), top, 0)  # −inf − −inf would be NaN
-        total = xp.exp(x - top).sum(axis=axis, keepdims=True)
+        total = xp.exp(wide - top).sum(axis=axis, keepdims=True)
         with np.errstate(divide="ignore"):  # the logarithm of an empty sum is −inf, and that is the answer
             y = xp.log(total) + top
+        y = y.astype(x.dtype) if wide is not x else y
         return y if keepdims else y.squeeze(axis=axis)
 
     def backward(self, grad, x, y):
-        kept = kept_shape(x.shape, self.axis)
-        return grad.reshape(kept) * array_module(grad).exp(x - y.reshape(kept))
+        xp = array_module(grad)
+        y = y.reshape(kept_shape(x.shape, self.axis))
+        share = xp.exp(x - xp.where(y == -np.inf, 0, y))
+        return grad.reshape(y.shape) * share

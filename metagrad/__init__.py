@@ -1,0 +1,13 @@
+"""metagrad: deep learning from scratch on NumPy, small enough to be read in an evening."""
+
+from . import cuda, data, functional, nn, optim
+from .autograd import grad
+from .function import Function
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .mode import debug_mode, enable_grad, is_grad_enabled, no_grad
+from .random import manual_seed
+from .rows import Rows
+from .serialization import load, save
+from .tensor import Tensor
+
+__version__ = "0.1.0"

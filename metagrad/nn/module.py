@@ -1,0 +1,209 @@
+"""Module: a function with parameters. Its attributes are its parts; nothing needs to be registered."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..cuda import CPU, Array, Device, copied, get_device, to_device
+from ..mode import no_grad
+from ..rows import Rows
+from ..tensor import Tensor
+
+Self = TypeVar("Self", bound="Module")
+
+
+class Parameter(Tensor):
+    """A Tensor that a module learns. It owns its memory: the array it is made from is copied.
+
+    padding_idx: the row of a lookup table that `nn.init` leaves as it is.
+    """
+
+    __slots__ = ("padding_idx",)
+
+    def __init__(
+        self, data: Any, dtype: Any = None, requires_grad: bool = True, padding_idx: int | None = None
+    ) -> None:
+        super().__init__(copied(Tensor(data, dtype=dtype).data))
+        self.requires_grad = requires_grad
+        self.padding_idx = padding_idx
+
+    def __reduce__(self) -> tuple:
+        return (*super().__reduce__(), (None, {"padding_idx": self.padding_idx}))
+
+    def move(self, device: Device, dtype: Any = None) -> None:
+        """Change device and dtype in place: optimizers and ties that hold this Parameter keep it."""
+        self.data = _moved(self.data, device, dtype)
+        if self.node is not None:
+            self.node.dtype = self.data.dtype
+            if isinstance(self.grad, Rows):
+                index = to_device(self.grad.index, device)
+                self.grad = Rows(index, _moved(self.grad.values, device, dtype), self.shape)
+            elif self.grad is not None:
+                self.grad = Tensor(_moved(self.grad.data, device, dtype))
+
+
+def _moved(array: Array, device: Device, dtype: Any) -> Array:
+    array = to_device(array, device)
+    if dtype is None:
+        return array
+    with device.active():
+        return array.astype(dtype, copy=False)
+
+
+class Module:
+    """The base of all modules: assign parameters and modules as attributes, write `forward`, call the module.
+
+        class Model(nn.Module):
+            def __init__(self):
+                self.hidden = nn.Linear(4, 8)
+                self.out = nn.Linear(8, 1)
+
+            def forward(self, x):
+                return self.out(self.hidden(x).tanh())
+
+    Parameters come in the order of assignment. Lists, tuples and dicts of modules and parameters count as
+    parts too: the first of `self.layers` is called "layers.0".
+    """
+
+    training: bool = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define forward(self, ...)")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
+        """The parameters and modules that this module holds itself, with their names."""
+        for name, value in vars(self).items():
+            yield from _parts(name, value)
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module, called "", and all below it, each once, with dotted names."""
+        yield "", self
+        seen = {id(self)}
+        for name, part in self._below("", (self,)):
+            if isinstance(part, Module) and id(part) not in seen:
+                seen.add(id(part))
+                yield name, part
+
+    def modules(self) -> Iterator[Module]:
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """All parameters, each once, with dotted names; one that is held twice (tied) by its first name."""
+        seen: set[int] = set()
+        for name, part in self._below("", (self,)):
+            if isinstance(part, Parameter) and id(part) not in seen:
+                seen.add(id(part))
+                yield name, part
+
+    def parameters(self) -> Iterator[Parameter]:
+        return (parameter for _, parameter in self.named_parameters())
+
+    def _below(self, prefix: str, above: tuple[Module, ...]) -> Iterator[tuple[str, Parameter | Module]]:
+        """All parameters and modules below this one, at every place where they are held.
+
+        above: the modules on the way here; one of them held below itself ends the way.
+        """
+        for name, part in self.children():
+            if isinstance(part, Parameter):
+                yield prefix + name, part
+            elif part not in above:
+                yield prefix + name, part
+                yield from part._below(f"{prefix}{name}.", (*above, part))
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Set the training mode of this module and all below it."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: Self) -> Self:
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def requires_grad_(self: Self, needed: bool = True) -> Self:
+        """Freeze (False) or thaw all parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad = needed
+        return self
+
+    def to(self: Self, device: str | Device | None = None, dtype: Any = None) -> Self:
+        """Move all parameters, in place: an optimizer made before still holds them, and ties survive."""
+        if dtype is not None and np.dtype(dtype).kind not in "fc":
+            raise TypeError(f"parameters are floats, {np.dtype(dtype)} could not learn")
+        target = None if device is None else get_device(device)
+        for parameter in self.parameters():
+            parameter.move(target or parameter.device, dtype)
+        return self
+
+    @property
+    def device(self) -> Device:
+        """The device of the first parameter; the CPU where there is none."""
+        return next((parameter.device for parameter in self.parameters()), CPU)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Copies of all parameters' values on the host, by dotted name; a tied one has each of its names."""
+        return {name: np.array(parameter.numpy()) for name, parameter in self._named().items()}
+
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
+        """Copy values into the parameters, by name.
+
+        Raises, before anything is changed: KeyError for missing or unknown names (unless not strict),
+        ValueError for a wrong shape.
+        """
+        own = self._named()
+        missing = [name for name in own if name not in state]
+        unknown = [name for name in state if name not in own]
+        if strict and (missing or unknown):
+            raise KeyError(
+                f"load_state_dict: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}; "
+                "strict=False loads what fits"
+            )
+        new = {name: Tensor(state[name]) for name in own if name in state}
+        for name, values in new.items():
+            if values.shape != own[name].shape:
+                raise ValueError(f"load_state_dict: {name} has shape {own[name].shape}, the state gives {values.shape}")
+        with no_grad():
+            for name, values in new.items():
+                own[name].copy_(values.to(own[name].device))
+
+    def _named(self) -> dict[str, Parameter]:
+        """Every parameter by every name."""
+        named: dict[str, Parameter] = {}
+        for name, part in self._below("", (self,)):
+            if isinstance(part, Parameter) and named.setdefault(name, part) is not part:
+                raise ValueError(f"two parameters are both called {name!r}: rename an attribute or a key")
+        return named
+
+    def extra_repr(self) -> str:
+        """What to print in the parentheses: the arguments that shaped this module."""
+        return ""
+
+    @reprlib.recursive_repr()
+    def __repr__(self) -> str:
+        lines = [f"({name}): {part!r}" for name, part in self.children() if isinstance(part, Module)]
+        if not lines:
+            return f"{type(self).__name__}({self.extra_repr()})"
+        body = "\n".join(lines).replace("\n", "\n  ")
+        return f"{type(self).__name__}({self.extra_repr()}\n  {body}\n)"
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Parameter | Module]]:
+    if isinstance(value, Parameter | Module):
+        yield name, value
+    elif isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            yield from _parts(f"{name}.{i}", part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _parts(f"{name}.{key}", part)

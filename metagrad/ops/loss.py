@@ -1,0 +1,41 @@
+"""Losses that would take several passes over the scores as compositions, as one rule each."""
+
+from __future__ import annotations
+
+from ..cuda import array_module
+from ..function import Function
+
+
+class LogisticLoss(Function):
+    """w (softplus(x) − t x): binary cross-entropy from logits x; summed, or entry by entry.
+
+    For t = 1 that is w log(1 + e^−x), for t = 0 it is w log(1 + e^x).  dx = w (σ(x) − t), with
+    σ(x) = ½ + ½ tanh(x/2). t and w are constants, numbers or arrays of x's shape or broadcast to it.
+    An entry of weight 0 counts 0 and sends no gradient, also where x is not finite.
+    """
+
+    saves_inputs = True
+
+    def forward(self, x, target, weight, summed):
+        self.target, self.weight = target, weight
+        xp = array_module(x)
+        # softplus(x) = max(x, 0) + log(1 + e^−|x|). t x is subtracted from the first term: that is exactly 0
+        # for a sure and right answer, so that its small loss is not rounded away.
+        loss = xp.log1p(xp.exp(-abs(x)))
+        if isinstance(target, int | float) and target in (0, 1):
+            loss += xp.maximum(x if target == 0 else -x, 0)
+        else:
+            loss += xp.maximum(x, 0) - target * x
+        loss = loss * weight
+        total = loss.sum()
+        self.masked = not bool(xp.isfinite(total))  # looked for once, after the fact: NaN is rare
+        if self.masked:
+            loss = xp.where(xp.broadcast_to(weight, x.shape) == 0, 0, loss)
+            total = loss.sum()
+        return total if summed else loss
+
+    def backward(self, grad, x):
+        xp = array_module(grad)
+        dx = xp.tanh(x * 0.5) * 0.5 + (0.5 - self.target)
+        dx = dx * (self.weight * grad)
+        return xp.where(xp.broadcast_to(self.weight, x.shape) == 0, 0, dx) if self.masked else dx
