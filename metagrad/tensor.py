@@ -364,7 +364,8 @@ class Tensor(Constructors):
             return Tensor(compare(self.data, y))
 
     def __invert__(self) -> Tensor:
-        return Tensor(~self.data)
+        with self.device.active():
+            return Tensor(~self.data)
 
     __rand__, __ror__ = __and__, __or__
     __hash__ = object.__hash__
@@ -384,10 +385,12 @@ class Tensor(Constructors):
         return record(reduction.Min, self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        return Tensor(self.data.argmax(axis=axis, keepdims=keepdims))
+        with self.device.active():
+            return Tensor(self.data.argmax(axis=axis, keepdims=keepdims))
 
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        return Tensor(self.data.argmin(axis=axis, keepdims=keepdims))
+        with self.device.active():
+            return Tensor(self.data.argmin(axis=axis, keepdims=keepdims))
 
     # Shape and places ------------------------------------------------------------------------------
 

@@ -323,6 +323,16 @@ def test_a_frozen_parameter_stays_frozen_when_it_moves(gpu):
     assert not model.weight.requires_grad and model.bias.requires_grad
 
 
+def test_a_model_that_changes_its_dtype_gets_gradients_of_that_dtype(device):
+    model = nn.Linear(2, 2).to(device)
+    model(Tensor.ones(1, 2, device=device)).sum().backward()
+    model.to(dtype=np.float64)
+    assert model.weight.dtype == model.weight.grad.dtype == np.float64
+    model.zero_grad()
+    model(Tensor.ones(1, 2, dtype=np.float64, device=device)).sum().backward()
+    assert model.weight.grad.dtype == np.float64
+
+
 def test_a_copy_stays_on_its_device(gpu):
     x = leaf([1.0], "cuda:1")
     assert str(copy.deepcopy(x).device) == "cuda:1"

@@ -200,8 +200,8 @@ def test_changing_a_gradient_changes_no_other(device):
     a, b = leaf([1.0, 2.0], device), leaf([3.0, 4.0], device)
     g = Tensor(np.array([1.0, 1.0]), device=device)
     (a + b).backward(g)
-    a.grad *= 10
     a.grad.mul_(10)
+    a.grad *= 10
     assert a.grad.numpy().tolist() == [100, 100]
     assert b.grad.numpy().tolist() == [1, 1] and g.numpy().tolist() == [1, 1]
     x = leaf([1.0, 2.0], device)
@@ -351,6 +351,17 @@ def test_saved_arrays_are_freed_as_the_walk_passes():
     out.backward()
     assert saved() is None
     assert len(alive) == 10 and alive == sorted(alive, reverse=True) and alive[-1] <= 2
+
+
+def test_saved_arrays_are_freed_even_where_the_output_is_kept():
+    x = leaf([1.0])
+    y = x * 3
+    out = y * y
+    saved = weakref.ref(y.data)
+    del y
+    assert saved() is not None
+    out.backward()
+    assert saved() is None and out.item() == 9
 
 
 def test_a_walk_needs_memory_for_a_few_gradients_only():

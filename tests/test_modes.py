@@ -134,6 +134,17 @@ def test_generators_that_hold_a_mode_may_end_in_any_order():
         for i in order:
             held[i].close()
         assert is_grad_enabled()
+    first, second = hold(no_grad), hold(enable_grad)
+    states = [next(g) or is_grad_enabled() for g in (first, second)]
+    first.close()
+    assert [*states, is_grad_enabled()] == [False, True, True]
+    second.close()
+    first, second = hold(enable_grad), hold(no_grad)
+    states = [next(g) or is_grad_enabled() for g in (first, second)]
+    first.close()
+    assert [*states, is_grad_enabled()] == [True, False, False]
+    second.close()
+    assert is_grad_enabled()
 
 
 def test_backward_works_within_no_grad(device):

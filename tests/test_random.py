@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metagrad import Tensor, manual_seed, nn
+from metagrad import Tensor, cuda, manual_seed, nn
 from metagrad.random import generator
 
 
@@ -152,6 +152,27 @@ def test_a_zero_weight_is_never_drawn(device):
         found = draw(weights, n, replace, device)
         assert (np.take_along_axis(weights, found, axis=1) > 0).all()
     assert sorted(draw([0.0, 1e-320, 1.0], 2, False, device).tolist()) == [1, 2]
+
+
+@pytest.mark.parametrize("u", [0.0, 1 - 2.0**-53])
+def test_no_draw_from_the_stream_leads_to_a_zero_weight_or_out_of_the_row(u, monkeypatch):
+    class Stream:
+        def random(self, shape):
+            return np.full(shape, u)
+
+    from metagrad import random
+
+    monkeypatch.setitem(random._streams, cuda.CPU, Stream())
+    weights = np.array([[0.0, 2.0, 1.0, 0.0]] * 300)
+    found = draw(weights, 1, True)
+    assert set(found.ravel().tolist()) == ({1} if u == 0 else {2})
+    assert set(draw(weights[:2], 2, False).ravel().tolist()) == {1, 2}
+
+
+def test_narrow_weights_add_up_in_double_precision(device):
+    """In float16 itself 2048 + 1 is 2048, and the later half would never come."""
+    found = draw(np.ones(5000, np.float16), 5000, True, device)
+    assert abs((found >= 2500).mean() - 0.5) < 0.05
 
 
 def test_excluded_contexts_are_never_drawn(device):

@@ -3,6 +3,7 @@
 from .corpus import Corpus, Sentences, as_sentences
 from .sampling import NoiseSampler, keep_probability, noise_distribution, subsample, windows
 from .texts import TEXTS, Text, embedded_text, load_text
+from .vectors import WordVectors, load_pretrained, save_pretrained
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -12,11 +13,14 @@ __all__ = [
     "Sentences",
     "Text",
     "Vocabulary",
+    "WordVectors",
     "as_sentences",
     "embedded_text",
     "keep_probability",
+    "load_pretrained",
     "load_text",
     "noise_distribution",
+    "save_pretrained",
     "subsample",
     "windows",
 ]

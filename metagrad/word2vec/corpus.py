@@ -143,8 +143,7 @@ class Corpus:
         """
         if vocabulary is not None and (min_count != 1 or max_size is not None or specials or keep or unknown):
             raise TypeError(
-                "a vocabulary was given, so min_count, max_size, specials, keep and unknown have no use: "
-                "leave them out"
+                "a vocabulary was given, so min_count, max_size, specials, keep and unknown have no use: leave them out"
             )
         sentences = as_sentences(source)
         stamps = _stamps(sentences)  # before reading: a file that changes meanwhile is then found stale
@@ -172,20 +171,14 @@ class Corpus:
         """
         place = Path(folder)
         if not (place / "corpus.json").is_file():
-            raise FileNotFoundError(
-                f"{os.fspath(place)!r} holds no corpus (no corpus.json): Corpus.build makes one"
-            )
+            raise FileNotFoundError(f"{os.fspath(place)!r} holds no corpus (no corpus.json): Corpus.build makes one")
         with open(place / "corpus.json", encoding="utf-8") as file:
             description = json.load(file)
         if description.get("format") != _FORMAT:
-            raise ValueError(
-                f"{place / 'corpus.json'} is of format {description.get('format')!r}, not {_FORMAT!r}"
-            )
+            raise ValueError(f"{place / 'corpus.json'} is of format {description.get('format')!r}, not {_FORMAT!r}")
         for path, size, time in description["sources"]:
             if os.path.exists(path) and [os.stat(path).st_size, os.stat(path).st_mtime_ns] != [size, time]:
-                raise ValueError(
-                    f"the text {path} has changed since the corpus in {place} was made: build it anew"
-                )
+                raise ValueError(f"the text {path} has changed since the corpus in {place} was made: build it anew")
         ids = np.load(place / "ids.npy", mmap_mode="r", allow_pickle=False)
         offsets = np.load(place / "offsets.npy", mmap_mode="r", allow_pickle=False)
         vocabulary = Vocabulary.load(place / "vocabulary.txt")
@@ -304,9 +297,7 @@ def _cut_between_tokens(path: Path, file: IO[bytes]) -> Iterator[bytes]:
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the file's
-            raise ValueError(
-                f"{os.fspath(path)} is damaged or is not what its ending says: {error}"
-            ) from error
+            raise ValueError(f"{os.fspath(path)} is damaged or is not what its ending says: {error}") from error
         if not data:
             break
         data = rest + data
@@ -357,9 +348,7 @@ def _translate(
     written = 0
     offsets.append(np.zeros(1, np.int64))
     last_end = 0
-    with tqdm(
-        desc="encoding", total=numbered.length, unit=" tokens", unit_scale=True, disable=not progress
-    ) as bar:
+    with tqdm(desc="encoding", total=numbered.length, unit=" tokens", unit_scale=True, disable=not progress) as bar:
         for block in numbered.blocks():
             values = np.take(table, block)
             values = values[values != -2]

@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 _ROUNDS = 16  # of redrawing before a row's own distribution is worth its cost
 
 
-def keep_probability(
-    counts: ArrayLike, sample: float | None, rule: str = "word2vec.c"
-) -> NDArray[np.float64]:
+def keep_probability(counts: ArrayLike, sample: float | None, rule: str = "word2vec.c") -> NDArray[np.float64]:
     """The probability with which each occurrence of a word is kept when frequent words are thinned out.
 
     counts: (V,) occurrences of the words. With f = count / sum of counts and t = `sample`:
@@ -97,9 +95,7 @@ def windows(
     return contexts, mask
 
 
-def noise_distribution(
-    counts: ArrayLike, exponent: float = 0.75, exclude: Iterable[int] = ()
-) -> NDArray[np.float64]:
+def noise_distribution(counts: ArrayLike, exponent: float = 0.75, exclude: Iterable[int] = ()) -> NDArray[np.float64]:
     """How likely each word is drawn as noise: p(w) = count(w)^exponent / Σ count^exponent, (V,) float64.
 
     counts: (V,). exclude: ids that are never drawn, such as `vocabulary.specials`. ValueError for counts that
@@ -146,9 +142,7 @@ class NoiseSampler:
         words = self._bisect(np.arange(bins + 1) / bins).astype(np.int32)
         self._guide = np.where(words[:-1] == words[1:], words[:-1], np.int32(-1))
 
-    def draw(
-        self, shape: int | tuple[int, ...], generator: np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def draw(self, shape: int | tuple[int, ...], generator: np.random.Generator | None = None) -> NDArray[np.int64]:
         """Independent ids of this shape, int64. generator: random numbers other than the sampler's own."""
         numbers = (self._generator if generator is None else generator).random(shape)
         flat = numbers.reshape(-1)
@@ -212,9 +206,7 @@ def _collides(ids: NDArray[np.int64], forbidden: NDArray[np.integer]) -> NDArray
 def _checked_weights(values: ArrayLike, name: str) -> NDArray[np.float64]:
     weights = np.array(values, dtype=np.float64)
     if weights.ndim != 1 or not len(weights):
-        raise ValueError(
-            f"{name} must be a one-dimensional array that is not empty, got shape {weights.shape}"
-        )
+        raise ValueError(f"{name} must be a one-dimensional array that is not empty, got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise ValueError(f"{name} must be finite and not negative, but number {bad[0]} is {weights[bad[0]]}")
@@ -225,6 +217,4 @@ def _checked_weights(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 def _check_offsets(ids: NDArray[np.integer], offsets: NDArray[np.integer]) -> None:
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
-        raise ValueError(
-            f"sentence offsets must rise from 0 to the number of ids, {len(ids)}, got {offsets!r}"
-        )
+        raise ValueError(f"sentence offsets must rise from 0 to the number of ids, {len(ids)}, got {offsets!r}")

@@ -78,9 +78,7 @@ def _python_files() -> list[Path]:
         )
     files = _source_files(root)
     if not files:
-        raise FileNotFoundError(
-            f"the embedded text is made from Python's own source files, but {root} holds none"
-        )
+        raise FileNotFoundError(f"the embedded text is made from Python's own source files, but {root} holds none")
     return files
 
 
@@ -261,6 +259,4 @@ def load_text(name: str, folder: str | os.PathLike[str] | None = None, progress:
     text = TEXTS[name]
     if text.member is None:
         return fetch(text.url, sha256=text.sha256, size=text.size, folder=folder, progress=progress)
-    return fetch_member(
-        text.url, text.member, sha256=text.sha256, size=text.size, folder=folder, progress=progress
-    )
+    return fetch_member(text.url, text.member, sha256=text.sha256, size=text.size, folder=folder, progress=progress)

@@ -50,9 +50,7 @@ class Vocabulary:
             raise ValueError(f"the token {twice!r} stands more than once in the vocabulary")
         self.counts = np.array(counts, dtype=np.int64)
         if self.counts.shape != (len(self),):
-            raise ValueError(
-                f"{len(self)} tokens need {len(self)} counts, got an array of shape {self.counts.shape}"
-            )
+            raise ValueError(f"{len(self)} tokens need {len(self)} counts, got an array of shape {self.counts.shape}")
         if len(self) and self.counts.min() < 0:
             least = int(self.counts.argmin())
             raise ValueError(f"the count of {self.tokens[least]!r} is {self.counts[least]}, below 0")
@@ -116,9 +114,7 @@ class Vocabulary:
         exact: no token is pruned on the way. ValueError if no ordinary token is left.
         """
         if min_count < 0 or (max_size is not None and max_size < 1):
-            raise ValueError(
-                f"min_count must be ≥ 0 and max_size ≥ 1 or None, got {min_count} and {max_size}"
-            )
+            raise ValueError(f"min_count must be ≥ 0 and max_size ≥ 1 or None, got {min_count} and {max_size}")
         for token in counts:
             if not isinstance(token, str):
                 raise TypeError(f"tokens must be strings, got {token!r} of type {type(token).__name__}")
@@ -194,9 +190,7 @@ class Vocabulary:
         result = []
         for i in ids:
             if not 0 <= i < len(self):
-                raise IndexError(
-                    f"id {i} is not in this vocabulary of {len(self)} tokens (0 to {len(self) - 1})"
-                )
+                raise IndexError(f"id {i} is not in this vocabulary of {len(self)} tokens (0 to {len(self) - 1})")
             result.append(self.tokens[i])
         return result
 
@@ -229,9 +223,7 @@ class Vocabulary:
         for number, line in _numbered_lines(path):
             token, count, mark = _parsed(line, f"{os.fspath(path)}, line {number}")
             if token in first_lines:
-                raise ValueError(
-                    f"{os.fspath(path)}, line {number}: {token!r} stands on line {first_lines[token]} too"
-                )
+                raise ValueError(f"{os.fspath(path)}, line {number}: {token!r} stands on line {first_lines[token]} too")
             first_lines[token] = number
             tokens.append(token)
             counts.append(count)
@@ -239,9 +231,7 @@ class Vocabulary:
                 specials.append(token)
             if mark == "unknown":
                 if unknown is not None:
-                    raise ValueError(
-                        f"{os.fspath(path)}, line {number}: a second unknown token, after {unknown!r}"
-                    )
+                    raise ValueError(f"{os.fspath(path)}, line {number}: a second unknown token, after {unknown!r}")
                 unknown = token
         if not tokens:
             raise ValueError(f"{os.fspath(path)} holds no tokens")
@@ -297,9 +287,7 @@ def closest_spellings(token: str, tokens: Iterable[str], number: int = 3) -> lis
 
 def _special_tokens(specials: Iterable[str], unknown: str | None) -> list[str]:
     if isinstance(specials, str):
-        raise TypeError(
-            f"specials must be a list of tokens, got the string {specials!r}: give [{specials!r}]"
-        )
+        raise TypeError(f"specials must be a list of tokens, got the string {specials!r}: give [{specials!r}]")
     tokens = list(dict.fromkeys(specials))
     return tokens if unknown is None or unknown in tokens else [unknown, *tokens]
 
@@ -323,9 +311,7 @@ def _numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 def _parsed(line: str, place: str) -> tuple[str, int, str]:
     token, *rest = line.split(" ")
     if not token or len(rest) not in (1, 2) or rest[1:] not in ([], ["special"], ["unknown"]):
-        raise ValueError(
-            f"{place}: expected 'token count', with 'special' or 'unknown' behind or not, got {line!r}"
-        )
+        raise ValueError(f"{place}: expected 'token count', with 'special' or 'unknown' behind or not, got {line!r}")
     if not (rest[0].isascii() and rest[0].isdigit()):
         raise ValueError(f"{place}: the count of {token!r} must be a whole number, got {rest[0]!r}")
     return token, int(rest[0]), rest[1] if len(rest) == 2 else ""
