@@ -6,20 +6,16 @@ they belong and holds the rest. A file from anywhere can be loaded: nothing in i
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import secrets
-import shutil
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from .cuda import CPU, is_array, to_device
+from .files import written_beside
 from .tensor import Tensor
 
 _STRUCTURE = "structure.json"
@@ -34,7 +30,7 @@ def save(state: Any, path: str | os.PathLike) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_describe(state, "", arrays))
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with written_beside(path) as beside, zipfile.ZipFile(beside, "x") as archive:
         archive.writestr(zipfile.ZipInfo(_STRUCTURE), structure)
         for name, array in arrays.items():
             # a ZipInfo has no time of day in it; zip64 is for arrays beyond 4 GiB
@@ -55,31 +51,6 @@ def load(path: str | os.PathLike) -> Any:
                 f"{os.fspath(path)} is not a file that metagrad.save wrote, or it is damaged; "
                 "other formats are not loaded, because some of them run code"
             ) from error
-
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    """A file open beside `path`, which replaces it if the block ends well and vanishes if it does not.
-
-    mode and options are those of open(), "wb" or "w". A link is followed; an old file's rights are kept.
-    """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{os.fspath(path)!r} exists and is not a file: name a file to write")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist: make it first")
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(beside, mode.replace("w", "x"), **options) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, beside)
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _describe(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

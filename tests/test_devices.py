@@ -278,6 +278,24 @@ def test_the_second_gpu_computes_without_being_made_current(gpu):
     assert repr(x[0]) and x.sum().item() == 14
 
 
+def test_gradients_that_come_back_over_other_devices_meet_where_their_tensor_is(gpu):
+    w = leaf([1.0, 2.0], "cuda:1")
+    y = w * 2
+    (y.to(gpu).cpu() + y.cpu() + w.cpu() + (w.to(gpu) * 1).cpu()).sum().backward()
+    assert w.grad.numpy().tolist() == [6, 6] and str(w.grad.device) == "cuda:1"
+    table = leaf(np.ones((3, 2)), "cuda:1")
+    for _ in range(2):
+        F.embedding(table, [0, 1]).sum().cpu().backward()
+        (table * 1).cpu().sum().backward()
+    assert table.grad.numpy()[:, 0].tolist() == [4, 4, 2]
+    table.grad = None
+    (table * 1).cpu().sum().backward()
+    F.embedding(table, [0, 1]).sum().cpu().backward()
+    assert table.grad.numpy()[:, 0].tolist() == [2, 2, 1]
+    for replace in (True, False):
+        assert str(Tensor.multinomial(Tensor([1.0, 2.0], device="cuda:1"), 2, replace=replace).device) == "cuda:1"
+
+
 def test_the_current_gpu_is_what_it_was_also_after_an_error(gpu):
     x = leaf([1.0, 2.0], "cuda:1")
     y = x * 2

@@ -15,7 +15,7 @@ import pytest
 
 import metagrad
 from metagrad import Tensor, nn, optim
-from metagrad.serialization import replacing
+from metagrad.files import written_beside
 
 
 @pytest.fixture
@@ -226,8 +226,8 @@ def test_a_save_that_fails_half_way_keeps_the_old_file_and_leaves_nothing(error,
 
 def test_the_old_file_is_in_place_until_the_new_one_is_complete(path, tmp_path):
     path.write_text("old")
-    with replacing(path, "w", encoding="utf-8") as file:
-        file.write("新")
+    with written_beside(path) as beside:
+        beside.write_text("新", encoding="utf-8")
         assert path.read_text() == "old" and len(os.listdir(tmp_path)) == 2
     assert path.read_text(encoding="utf-8") == "新" and only_file(tmp_path) == path.name
 

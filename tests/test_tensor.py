@@ -91,7 +91,7 @@ def test_only_floats_have_gradients(data, name):
     (lambda **k: Tensor.full((2,), 1.5, **k), np.full(2, 1.5, np.float32)),
     (lambda **k: Tensor.full(2, 7, **k), np.full(2, 7)),
     (lambda **k: Tensor.arange(3, **k), np.arange(3)),
-    (lambda **k: Tensor.arange(1, 2, 0.25, **k), np.arange(1, 2, 0.25, np.float32)),
+    (lambda **k: Tensor.arange(1, 2, 0.25, **k), np.arange(1, 2, 0.25).astype(np.float32)),
     (lambda **k: Tensor.eye(2, 3, **k), np.eye(2, 3, dtype=np.float32)),
 ])  # fmt: skip
 def test_constructors(make, expected, device):
@@ -148,6 +148,8 @@ def test_one_entry_gives_python_numbers(device):
     (lambda x: x.sum(axis=1), ValueError, "axis 1 is out of bounds"),
     (lambda x: x.gather(0, [2]), IndexError, "not within an axis of 2"),
     (lambda x: x.gather(1, [0]), ValueError, "axis 1"),
+    (lambda x: x[0].gather(0, [0]), ValueError, "ax[ie]s"), (lambda x: x.gather(0, 1), ValueError, "index"),
+    (lambda x: x.gather(0, [[0]]), ValueError, "index has 2 axes, the array has 1"),
     (lambda x: x.index_fill(1, [0], 0.0), ValueError, "axis 1"),
     (lambda x: F.stack([]), ValueError, "stack needs at least one Tensor"),
     (lambda x: F.concatenate([]), ValueError, "concatenate needs at least one Tensor"),
@@ -401,6 +403,21 @@ def test_a_masked_entry_does_not_poison_the_loss(bad, target, device):
     np.testing.assert_allclose(x.grad.numpy(), [[-0.2689414, 0]], rtol=1e-6)
 
 
+def test_a_masked_target_does_not_poison_a_loss_with_a_positive_weight(device):
+    x = leaf([1.0, 0.0], device)
+    options = {"weight": [1.0, 0.0], "pos_weight": 2.0, "reduction": "sum"}
+    loss = F.binary_cross_entropy_with_logits(x, [1.0, np.nan], **options)
+    loss.backward()
+    assert abs(loss.item() - 2 * 0.3132617) < 1e-6 and x.grad.numpy()[1] == 0
+
+
+def test_the_mean_of_many_float16_losses_does_not_overflow(device):
+    """Their sum is beyond 65504, the largest float16."""
+    zeros = Tensor.zeros(200_000, dtype=np.float16, device=device)
+    for loss in (F.binary_cross_entropy_with_logits(zeros, zeros), F.mse_loss(zeros, zeros + 0.8)):
+        assert loss.dtype == np.float16 and abs(loss.item() - 0.67) < 0.04
+
+
 def test_a_nan_that_is_not_masked_shows(device):
     x = leaf([[1.0, np.nan]], device)
     assert np.isnan(F.binary_cross_entropy_with_logits(x, [[1.0, 0.0]], weight=[[1.0, 1.0]]).item())
@@ -428,6 +445,9 @@ def test_targets_are_not_cut_off_to_fit_whole_scores(device):
     scores, halves = Tensor([1, 2], device=device), Tensor([0.5, 0.5], device=device)
     assert abs(F.mse_loss(scores, halves).item() - 1.25) < 1e-6
     assert abs(F.binary_cross_entropy_with_logits(scores, halves).item() - 0.970095) < 1e-6
+    ones = Tensor([1, 1], device=device)
+    assert abs(F.binary_cross_entropy_with_logits(scores, ones, pos_weight=0.5).item() - 0.110047) < 1e-6
+    assert abs(F.binary_cross_entropy_with_logits(scores, ones, weight=halves).item() - 0.110047) < 1e-6
 
 
 @pytest.mark.parametrize("target", [1.0, [1.0, 0.0]])
@@ -520,6 +540,25 @@ def test_matmul_names_the_shapes_that_do_not_fit(left, right, device):
 def test_einsum_says_what_does_not_fit(subscripts, shapes, message, device):
     with pytest.raises(ValueError, match=message):
         F.einsum(subscripts, *[leaf(np.ones(shape), device) for shape in shapes])
+
+
+def test_einsum_takes_numbers_or_says_that_it_does_not():
+    x = leaf([1.0, 2.0])
+    try:
+        F.einsum("i,->i", x, 2.0).sum().backward()
+    except (TypeError, ValueError) as error:
+        assert "einsum" in str(error)
+        return
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_gather_takes_an_index_shorter_than_the_tensor(device):
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device)
+    y = x.gather(0, [[1, 0]])
+    assert y.numpy().tolist() == [[4, 2]]
+    y.sum().backward()
+    assert x.grad.numpy().tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert x.gather(-1, [[2, 2, 2, 0]]).numpy().tolist() == [[3, 3, 3, 1]]
 
 
 def test_einsum_stretches_axes_of_length_one_both_ways_or_refuses():

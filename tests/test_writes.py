@@ -120,6 +120,15 @@ def test_a_place_that_is_named_twice_gives_the_gradient_to_the_value_that_stays_
     assert x.grad.tolist() == expected
 
 
+@pytest.mark.parametrize("rows", [0, 3])
+def test_nothing_may_be_written_nowhere(rows):
+    x = leaf(np.zeros((0, 2)))
+    y = Tensor.zeros(rows, 2, dtype=np.float64)
+    y[np.array([], int)] = x
+    y.sum().backward()
+    assert x.grad.shape == (0, 2)
+
+
 def test_values_with_more_axes_than_the_place_are_written_or_refused_at_once():
     x = leaf([[1.0, 2.0]])
     y = Tensor.zeros(4, dtype=np.float64)

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from .vocabulary import KeepRule, Vocabulary, checked_sentences, written_beside
+from ..files import written_beside
+from .vocabulary import KeepRule, Vocabulary, checked_sentences
 
 _PIECE = 1 << 18  # bytes read at once: the tokens of a piece then stay in the processor's cache
 _LONGEST_TOKEN = 1 << 20  # bytes

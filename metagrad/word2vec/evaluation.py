@@ -198,14 +198,15 @@ def _answered(
         each = np.arange(len(block))
         scores[each[:, None], asked] = -np.inf
         answer = scores.argmax(axis=1)
-        while (again := np.flatnonzero((word[answer, None] == asked).any(axis=1))).size:
-            # another spelling of a word that was asked; where every token is one, the answer is wrong
-            again = again[scores[again, answer[again]] > -np.inf]
+        while True:
+            is_answer = scores[each, answer] > -np.inf  # not where every token was asked
+            repeats = (word[answer, None] == asked).any(axis=1)  # another spelling of a word that was asked
+            again = np.flatnonzero(is_answer & repeats)
             if not again.size:
                 break
             scores[again, answer[again]] = -np.inf
             answer[again] = scores[again].argmax(axis=1)
-        is_right[start : start + step] = word[answer] == block[:, 3]
+        is_right[start : start + step] = is_answer & (word[answer] == block[:, 3])
     return is_right
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from ..data.download import cache_folder, fetch, fetch_member
+from ..files import written_beside
 from .corpus import Sentences
-from .vocabulary import written_beside
 
 # ── the text that needs no download ─────────────────────────────────────────────────────────────────────────
 

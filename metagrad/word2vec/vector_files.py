@@ -20,7 +20,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .vocabulary import written_beside
+from ..files import written_beside
 
 Path = str | os.PathLike[str]
 
@@ -87,7 +87,7 @@ def write(
         _check_finite(tokens, vectors)
     with written_beside(name) as temporary, open(temporary, "wb") as plain:
         if kind == "npz":
-            np.savez(plain, allow_pickle=False, **_members(tokens, vectors, counts))  # type: ignore[arg-type]
+            np.savez(plain, **_members(tokens, vectors, counts))  # type: ignore[arg-type]
         elif kind == "npy":
             for member in _members(tokens, vectors, counts).values():
                 np.lib.format.write_array(plain, member, allow_pickle=False)
@@ -398,7 +398,7 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 def _compressed(plain: IO[bytes]) -> gzip.GzipFile:
     # without name and time in it, the same vectors give the same file
-    return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=plain, mtime=0)
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=plain, mtime=0)
 
 
 def _write_word2vec(

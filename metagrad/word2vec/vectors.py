@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..files import written_beside
 from . import vector_files
-from .vocabulary import unknown_token_message, written_beside
+from .vocabulary import unknown_token_message
 
 Neighbours = list[tuple[str, float]]
 
@@ -234,15 +235,19 @@ class WordVectors:
         No token is left out: the nearest to `v["cat"]` is "cat". Many at once cost far less than one by one.
         """
         queries = _host_array(vectors)
+        if queries.dtype.kind not in "fiu":
+            raise TypeError("nearest takes a vector or a table of vectors; of tokens, give v[token]")
         if queries.ndim not in (1, 2) or queries.shape[-1] != self.dim:
             raise ValueError(f"vectors must be ({self.dim},) or (N, {self.dim}), got shape {queries.shape}")
+        if not np.isfinite(queries).all():
+            raise ValueError("a query vector holds NaN or infinity")
         rows = self.row_count(restrict)
         table = np.atleast_2d(queries)
         step = max(1, _SCORE_BYTES // (4 * max(rows, 1)))
         answers: list[Neighbours] = []
         for start in range(0, len(table), step):
-            block = _unit(table[start : start + step])
-            answers += [self._ranked(scores, topn) for scores in self._cosines(block, rows)]
+            scores = self._cosines(table[start : start + step], rows)
+            answers += [self._ranked(row, topn) for row in scores]
         return answers[0] if queries.ndim == 1 else answers
 
     def doesnt_match(self, tokens: Sequence[str]) -> str:
@@ -312,7 +317,10 @@ class WordVectors:
         return _unit(vector) if np.isfinite(vector).all() else np.zeros(self.dim)
 
     def _checked_vector(self, vector: ArrayLike) -> NDArray[np.float64]:
-        array = _host_array(vector).astype(np.float64)
+        array = _host_array(vector)
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"a query vector must hold numbers, got {vector!r}")
+        array = array.astype(np.float64)
         if array.shape != (self.dim,):
             raise ValueError(f"a query vector must have shape ({self.dim},), got {array.shape}")
         if not np.isfinite(array).all():

@@ -6,17 +6,17 @@ are drawn as noise, and how often, is sampling.py's.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
+
+from ..files import written_beside
 
 _SEPARATORS = frozenset(" \t\n\r")
 
@@ -236,19 +236,6 @@ class Vocabulary:
         if not tokens:
             raise ValueError(f"{os.fspath(path)} holds no tokens")
         return cls(tokens, counts, specials, unknown)
-
-
-@contextlib.contextmanager
-def written_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A name in the same folder to write under; it becomes `path` if the block ends well, else it goes."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def checked_sentences(sentences: Iterable[Iterable[str]]) -> Iterator[Iterable[str]]:
