@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -147,13 +148,22 @@ def copied(x: Array) -> Array:
         return x.copy()
 
 
-def make_current(x: Any) -> Any:
-    """Make the GPU that holds x CuPy's current device; returns the one before, whose `.use()` leads back.
+def make_current(x: Any) -> None:
+    """Make the GPU that holds x CuPy's current device; nothing is done for what is not on a GPU."""
+    if _is_cupy(x):
+        x.device.use()
 
-    None, and nothing done, for an array on the host.
-    """
-    if not _is_cupy(x):
-        return None
-    before = _cupy().cuda.Device()
-    x.device.use()
-    return before
+
+@contextlib.contextmanager
+def current_device_kept() -> Iterator[None]:
+    """A block after which CuPy's current device is what it was before."""
+    cupy = sys.modules.get("cupy")
+    try:
+        before = cupy and cupy.cuda.Device()
+    except Exception:  # CuPy is there, a GPU is not: there is no current device
+        before = None
+    try:
+        yield
+    finally:
+        if before is not None:
+            before.use()

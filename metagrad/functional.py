@@ -153,7 +153,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> Tensor:
     """Einstein's sum, as numpy.einsum: einsum("be,bce->bc", target, context)."""
     if not operands:
         raise ValueError(f"einsum: {subscripts!r} names {subscripts.count(',') + 1} operands, 0 were given")
-    return record(linalg.Einsum, *operands, subscripts=subscripts)
+    return record(linalg.Einsum, *map(_tensor, operands), subscripts=subscripts)
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
@@ -246,13 +246,15 @@ def binary_cross_entropy_with_logits(
         raise ValueError(f"binary_cross_entropy_with_logits: logits {x.shape} and targets {t.shape} differ")
     if pos_weight is not None:
         # p t log(1 + e^−x) + (1 − t) log(1 + e^x) is the loss of weight p t + 1 − t and target p t / weight
-        positive = _constant(pos_weight, x).astype(x.dtype) * t
+        if is_array(w):
+            t = array_module(x.data).where(w == 0, 0, t)  # a masked target may be NaN
+        positive = _beside(_constant(pos_weight, x), x) * t
         both = positive + (1 - t)
         w, t = both * w, positive / array_module(both).where(both == 0, 1, both)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(_REDUCTIONS.format(reduction))
-    loss = record(losses.LogisticLoss, x, target=t, weight=w, summed=reduction != "none")
-    return loss / x.size if reduction == "mean" else loss
+    scale = {"mean": 1 / (x.size or 1), "sum": 1.0, "none": None}[reduction]
+    return record(losses.LogisticLoss, x, target=t, weight=w, scale=scale)
 
 
 # Arguments ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .cuda import make_current
+from .cuda import current_device_kept, make_current
 from .function import Function, Leaf
 from .mode import MODE
 from .ops.reduction import widened
@@ -52,39 +52,19 @@ def walk(
     heap.sort()
     mode = MODE.get()
     watch = mode and mode.watch
-    device_before = None
-    try:
+    with current_device_kept():
         while heap:
             node = heappop(heap)[1]
             grad = gradients.pop(node)
             edges = node.edges
-            if edges is None:
-                raise RuntimeError(
-                    f"{type(node).__name__}: this graph was walked before and its saved values are freed. "
-                    "Compute the output again, or call the first backward with retain_graph=True"
-                )
-            if node.serial < last_write[0]:
-                check_writes(node)
             if type(grad) is not np.ndarray:
-                if type(grad) is Rows:
-                    grad = grad.dense()
-                before = make_current(grad)
-                device_before = before if device_before is None else device_before
+                grad = grad.dense() if type(grad) is Rows else grad
+                make_current(grad)
             if node.hooks is not None:
                 grad = _run_hooks(node, grad)
             if node.retains_grad or node in wanted:
-                kept[node] = grad.copy() if lift is None else grad * 1  # the walk goes on with `grad` itself
-            saved = node.saved if lift is None else _lift_saved(node, lift)
-            if watch:
-                grads = watch.backward(node, grad, saved)
-            else:
-                grads = node.backward(grad, *saved) if saved else node.backward(grad)
-            if type(grads) is not tuple:
-                grads = (grads,)
-            if len(grads) != len(edges):
-                raise RuntimeError(
-                    f"{type(node).__name__}.backward returned {len(grads)} gradients for {len(edges)} inputs"
-                )
+                kept[node] = _new_array(grad, lift)  # the walk goes on with `grad` itself
+            grads, saved = _derivative(node, grad, lift, watch)
             if not retain_graph:
                 node.edges = None
                 node.saved = ()
@@ -104,21 +84,46 @@ def walk(
                 if held is None:
                     if edge.serial:
                         heappush(heap, (-edge.serial, edge))
-                    elif lift is not None:
-                        part = part * 1 if part is grad or part.is_view else part
-                    elif part.base is not None or _is_held(part, grad, grads, saved):
-                        part = part.copy()
+                    elif (part.base is not None if lift is None else part.is_view) or _is_held(
+                        part, grad, grads, saved
+                    ):
+                        part = _new_array(part, lift)
                     gradients[edge] = part
-                elif not edge.serial and type(held) is type(part) is np.ndarray and held.nbytes >= _LARGE:
-                    held += part
+                elif type(held) is np.ndarray:
+                    if not edge.serial and held.nbytes >= _LARGE and type(part) is np.ndarray:
+                        held += part
+                    else:
+                        gradients[edge] = held + part
                 else:
+                    make_current(held)
                     gradients[edge] = held + part
         for leaf, grad in gradients.items():
             kept[leaf] = grad if leaf.hooks is None else _run_hooks(leaf, grad)
-    finally:
-        if device_before is not None:
-            device_before.use()
     return kept
+
+
+def _derivative(node: Function, grad: Any, lift: Callable | None, watch: Any) -> tuple[tuple, tuple]:
+    """The gradients that a node sends on, one for each input, and the saved values they were computed from."""
+    if node.edges is None:
+        raise RuntimeError(
+            f"{type(node).__name__}: this graph was walked before and its saved values are freed. "
+            "Compute the output again, or call the first backward with retain_graph=True"
+        )
+    if node.serial < last_write[0]:
+        check_writes(node)
+    saved = node.saved if lift is None else _lift_saved(node, lift)
+    grads = watch.backward(node, grad, saved) if watch else node.backward(grad, *saved)
+    if type(grads) is not tuple:
+        grads = (grads,)
+    if len(grads) != len(node.edges):
+        name = type(node).__name__
+        raise RuntimeError(f"{name}.backward returned {len(grads)} gradients for {len(node.edges)} inputs")
+    return grads, saved
+
+
+def _new_array(grad: Any, lift: Callable | None) -> Any:
+    """The same values in memory that nobody else holds."""
+    return grad.copy() if lift is None else grad * 1
 
 
 def unbroadcast(grad: Any, shape: tuple[int, ...], node: Node) -> Any:

@@ -57,8 +57,9 @@ class Rows:
         """Rows + Rows are more Rows; Rows + array is an array."""
         if isinstance(other, Rows):
             return self._with(self.parts + other.parts)
-        total = other.copy()
-        self.add_to(total)
+        with device_of(other).active():
+            total = other.copy()
+            self.add_to(total)
         return total
 
     __radd__ = __add__

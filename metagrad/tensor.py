@@ -205,7 +205,7 @@ class Tensor(Constructors):
             raise RuntimeError("register_hook: this Tensor requires no gradient")
 
         def on_gradient(grad):
-            changed = hook(grad if isinstance(grad, Tensor | Rows) else Tensor(grad))
+            changed = hook(grad if isinstance(grad, Tensor | Rows) else Tensor(copied(grad)))
             if changed is None:
                 return None
             if not isinstance(changed, Tensor | Rows) or changed.shape != grad.shape:
@@ -229,11 +229,10 @@ class Tensor(Constructors):
         found = gradients([self], [gradient], retain_graph or create_graph, create_graph)
         for node, grad in found.items():
             grad = grad if isinstance(grad, Rows | Tensor) else Tensor(grad)
-            if type(node) is not Leaf or node.grad is None:
+            if node.grad is None:
                 node.grad = grad
             else:
-                with self.device.active():
-                    node.grad = _add_gradients(node.grad, grad)
+                node.grad = _add_gradients(node.grad, grad)
 
     def detach(self) -> Tensor:
         """The same memory, without the graph."""
@@ -443,6 +442,11 @@ class Tensor(Constructors):
         index has as many axes as x, and is nowhere longer than x but along `axis`.
         """
         index = self._index(index)
+        axes = getattr(index, "ndim", 0)
+        if axes != self.ndim or not axes:
+            raise ValueError(
+                f"gather: index has {axes} axes, the array has {self.ndim}; they must agree and be one or more"
+            )
         beside = tuple(slice(n if d != axis % self.ndim else None) for d, n in enumerate(index.shape))
         whole = any(part.stop not in (None, n) for part, n in zip(beside, self.shape))
         return record(indexing.TakeAlongAxis, self[beside] if whole else self, index=index, axis=axis)

@@ -130,6 +130,7 @@ def test_backward_of_a_leaf_of_one_entry_and_of_a_given_gradient(device):
     (lambda x: (x * 2).backward(), RuntimeError, r"shape \(2,\) needs a gradient of that shape: reduce to one number"),
     (lambda x: (x * 2).backward(np.ones(3)), ValueError, r"of shape \(3,\) does not fit an output of shape \(2,\)"),
     (lambda x: (x * 2).backward(np.ones(())), ValueError, r"\(\) does not fit"),
+    (lambda x: (x * 2).backward(np.ones((2, 1))), ValueError, r"\(2, 1\) does not fit an output of shape \(2,\)"),
     (lambda x: x.detach().sum().backward(), RuntimeError, "requires a gradient"),
     (lambda x: Tensor([1]).backward(), RuntimeError, "requires a gradient"),
     (lambda x: x.detach().retain_grad(), RuntimeError, "requires no gradient"),

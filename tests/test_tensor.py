@@ -149,7 +149,7 @@ def test_one_entry_gives_python_numbers(device):
     (lambda x: x.gather(0, [2]), IndexError, "not within an axis of 2"),
     (lambda x: x.gather(1, [0]), ValueError, "axis 1"),
     (lambda x: x[0].gather(0, [0]), ValueError, "ax[ie]s"), (lambda x: x.gather(0, 1), ValueError, "index"),
-    (lambda x: x.gather(0, [[0]]), ValueError, "index has 2 axes, the array has 1"),
+    (lambda x: x.gather(0, [[0]]), ValueError, "index .* axes"),
     (lambda x: x.index_fill(1, [0], 0.0), ValueError, "axis 1"),
     (lambda x: F.stack([]), ValueError, "stack needs at least one Tensor"),
     (lambda x: F.concatenate([]), ValueError, "concatenate needs at least one Tensor"),

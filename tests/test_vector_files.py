@@ -83,11 +83,12 @@ def test_text_has_a_header_and_glove_has_none(tmp_path):
     assert (tmp_path / "v.glove").read_bytes() == b"a 0.5 -2\nb 1 0\n"
 
 
-def test_compressed_files_of_the_same_vectors_are_the_same(tmp_path):
+def test_compressed_files_hold_neither_name_nor_time(tmp_path):
     v = WordVectors(["a"], [[1.0]])
     v.save(tmp_path / "one.vec.gz")
     v.save(tmp_path / "two.vec.gz")
     assert (tmp_path / "one.vec.gz").read_bytes() == (tmp_path / "two.vec.gz").read_bytes()
+    assert (tmp_path / "one.vec.gz").read_bytes()[4:8] == bytes(4)
 
 
 def test_save_pretrained_and_load_pretrained(tmp_path):

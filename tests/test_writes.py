@@ -375,7 +375,15 @@ def test_a_view_that_was_overtaken_by_a_write_is_refused(device):
     old = y[:2]
     older = old[0:1]
     y[0] = 9.0
-    uses = [lambda v: v.sum(), lambda v: v * 2, F.exp, lambda v: 1 + v, lambda v: v[0], lambda v: F.stack([v, v])]
+    uses = [
+        lambda v: v.sum(),
+        lambda v: v * 2,
+        lambda v: Tensor.ones_like(v) * v,
+        F.exp,
+        lambda v: 1 + v,
+        lambda v: v[0],
+        lambda v: F.stack([v, v]),
+    ]
     for view in (old, older):
         for use in uses:
             with pytest.raises(RuntimeError, match="view of memory that was written over since.* take the view again"):

@@ -153,6 +153,5 @@ def _check_alike(traits: list[Any], name: str, where: str, advice: str) -> None:
     for position, trait in enumerate(traits):
         if trait != traits[0]:
             raise ValueError(
-                f"items 0 and {position}{where} have {name} {traits[0]} and {trait}, which do not join: "
-                f"{advice}"
+                f"items 0 and {position}{where} have {name} {traits[0]} and {trait}, which do not join: {advice}"
             )

@@ -26,8 +26,7 @@ class Dataset:
 
     def __len__(self) -> int:
         raise NotImplementedError(
-            f"{type(self).__name__} has no __len__: write `def __len__(self)` in it to return the number of "
-            "items"
+            f"{type(self).__name__} has no __len__: write `def __len__(self)` in it to return the number of items"
         )
 
 

@@ -104,9 +104,7 @@ def fetch_member(
     inside = PurePosixPath(member)
     if inside.is_absolute() or ".." in inside.parts or set(member) & set("\\:\0") or not inside.parts:
         raise ValueError(f"{member!r} is not a plain path inside an archive, so it is not extracted")
-    archive = fetch(
-        url, sha256=sha256, md5=md5, sha1=sha1, size=size, folder=folder, name=name, progress=progress
-    )
+    archive = fetch(url, sha256=sha256, md5=md5, sha1=sha1, size=size, folder=folder, name=name, progress=progress)
     target = _beside(archive, ".members").joinpath(*inside.parts)
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -142,7 +140,7 @@ def _checked_sums(sums: dict[str, str | None]) -> dict[str, str]:
 def _file_name(url: str, name: str | None) -> str:
     last_part = urllib.parse.urlsplit(url).path.rpartition("/")[2]
     chosen = urllib.parse.unquote(last_part) if name is None else name
-    if chosen in ("", ".", "..") or set(chosen) & set('/\\:\0'):
+    if chosen in ("", ".", "..") or set(chosen) & set("/\\:\0"):
         raise ValueError(f"{chosen!r} is not a plain file name: pass name= for what {url} is to be called")
     return chosen
 

@@ -185,8 +185,7 @@ class BatchSampler:
     def __len__(self) -> int:
         if not isinstance(self.sampler, Sized):
             raise TypeError(
-                f"the number of batches is unknown: the sampler, a {type(self.sampler).__name__}, has no "
-                "__len__"
+                f"the number of batches is unknown: the sampler, a {type(self.sampler).__name__}, has no __len__"
             )
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
@@ -240,8 +239,7 @@ def index_array(indices: Any) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         advice = "; np.flatnonzero turns a mask into indices" if array.dtype == bool else ""
         raise TypeError(
-            f"indices must be whole numbers along one axis, got dtype {array.dtype} and shape {array.shape}"
-            f"{advice}"
+            f"indices must be whole numbers along one axis, got dtype {array.dtype} and shape {array.shape}{advice}"
         )
     return array.astype(np.int64, copy=False)
 

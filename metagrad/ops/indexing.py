@@ -100,7 +100,7 @@ class SetItem(Function):
             return dx, None
         if not _names_no_place_twice(self.index):
             ones = grad[self.index] * 0 + 1
-            if bool(AddAt.apply(ones, index=self.index, shape=grad.shape).max() > 1):
+            if ones.size and bool(AddAt.apply(ones, index=self.index, shape=grad.shape).max() > 1):
                 raise RuntimeError("SetItem: a place was written twice at once, so its value has no single source")
         values = grad[self.index]
         extra = self.values_ndim - values.ndim  # NumPy lets values have leading axes of length 1

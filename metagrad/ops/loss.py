@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..cuda import array_module
 from ..function import Function
+from .reduction import widened
 
 
 class LogisticLoss(Function):
-    """w (softplus(x) − t x): binary cross-entropy from logits x; summed, or entry by entry.
+    """w (softplus(x) − t x): binary cross-entropy from logits x; its sum times `scale`, or entry by entry (None).
 
     For t = 1 that is w log(1 + e^−x), for t = 0 it is w log(1 + e^x).  dx = w (σ(x) − t), with
     σ(x) = ½ + ½ tanh(x/2). t and w are constants, numbers or arrays of x's shape or broadcast to it.
@@ -16,8 +17,8 @@ class LogisticLoss(Function):
 
     saves_inputs = True
 
-    def forward(self, x, target, weight, summed):
-        self.target, self.weight = target, weight
+    def forward(self, x, target, weight, scale):
+        self.target, self.weight, self.scale = target, weight, 1.0 if scale is None else scale
         xp = array_module(x)
         # softplus(x) = max(x, 0) + log(1 + e^−|x|). t x is subtracted from the first term: that is exactly 0
         # for a sure and right answer, so that its small loss is not rounded away.
@@ -27,15 +28,15 @@ class LogisticLoss(Function):
         else:
             loss += xp.maximum(x, 0) - target * x
         loss = loss * weight
-        total = loss.sum()
+        total = widened(loss).sum()
         self.masked = not bool(xp.isfinite(total))  # looked for once, after the fact: NaN is rare
         if self.masked:
             loss = xp.where(xp.broadcast_to(weight, x.shape) == 0, 0, loss)
-            total = loss.sum()
-        return total if summed else loss
+            total = widened(loss).sum()
+        return loss if scale is None else (total * scale).astype(loss.dtype)
 
     def backward(self, grad, x):
         xp = array_module(grad)
         dx = xp.tanh(x * 0.5) * 0.5 + (0.5 - self.target)
-        dx = dx * (self.weight * grad)
+        dx = dx * (self.weight * (grad * self.scale))
         return xp.where(xp.broadcast_to(self.weight, x.shape) == 0, 0, dx) if self.masked else dx

@@ -1,6 +1,7 @@
 """word2vec: from text to word vectors. Vocabulary → corpus → sampling → …, each built on those before it."""
 
 from .corpus import Corpus, Sentences, as_sentences
+from .evaluation import evaluate_analogies, evaluate_pairs
 from .sampling import NoiseSampler, keep_probability, noise_distribution, subsample, windows
 from .texts import TEXTS, Text, embedded_text, load_text
 from .vectors import WordVectors, load_pretrained, save_pretrained
@@ -16,6 +17,8 @@ __all__ = [
     "WordVectors",
     "as_sentences",
     "embedded_text",
+    "evaluate_analogies",
+    "evaluate_pairs",
     "keep_probability",
     "load_pretrained",
     "load_text",
