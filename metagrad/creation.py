@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import random
-from .cuda import CPU, Array, get_device, is_array
+from .cuda import CPU, Array, device_of, get_device, is_array
 
 
 def as_array(data: Any) -> Array:
@@ -141,4 +141,6 @@ class Constructors:
         dist need not sum to 1 and is only read. Raises ValueError for weights that are negative, not finite or
         all zero, and for more draws without replacement than there are weights above zero.
         """
-        return cls(random.multinomial(as_array(dist), n, replace))  # type: ignore[call-arg]
+        weights = as_array(dist)
+        with device_of(weights).active():
+            return cls(random.multinomial(weights, n, replace))  # type: ignore[call-arg]
