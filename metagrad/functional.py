@@ -63,6 +63,7 @@ def minimum(x: Any, y: Any) -> Tensor:
 
 
 def clip(x: Any, low: float | None = None, high: float | None = None) -> Tensor:
+    """x kept within [low, high], numbers; None leaves a side open."""
     return record(arithmetic.Clip, x, low=low, high=high)
 
 

@@ -29,7 +29,7 @@ def gradcheck(
 
     f: takes as many Tensors as there are inputs and returns one Tensor.
     inputs: Tensors or arrays; those of floats are checked, in float64, the others are passed on.
-    eps: the step. rtol, atol: |analytic − numeric| ≤ atol + rtol · max(|numeric|, the input's largest).
+    eps: the step. rtol, atol: |analytic − numeric| ≤ atol + rtol · the largest |numeric| of the input.
     Inputs must lie away from kinks by more than eps.
     """
     points = [_as_point(x) for x in inputs]

@@ -36,7 +36,8 @@ class Tensor(Constructors):
     requires_grad: collect its gradient in `.grad` at backward; floats only.
 
     `.data` is the NumPy or CuPy array itself: what is written there escapes the version guard that
-    protects values which backward still needs. Write with `x[index] = ...` or `x.mul_(...)`.
+    protects values which backward still needs. Write with `x[index] = ...` or `x.mul_(...)`. Arrays handed to
+    an operation as they are (ids, targets, weights, masks) are read again at backward and not guarded either.
     """
 
     __slots__ = ("data", "node", "writes", "is_view", "__weakref__")
@@ -219,7 +220,8 @@ class Tensor(Constructors):
 
         gradient: that of some scalar with respect to self, of self's shape; 1 where self has one entry.
         retain_graph: keep what a second backward through the same graph needs; else it is freed.
-        create_graph: make the gradients differentiable themselves.
+        create_graph: make the gradients differentiable themselves. A leaf then holds, in `.grad`, a graph that
+            leads back to it: a cycle, until `.grad` is cleared. metagrad.grad(...) makes none.
         """
         if self.node is None:
             raise RuntimeError(

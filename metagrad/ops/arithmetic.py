@@ -219,6 +219,8 @@ class Clip(Function):
     saves_inputs = True
 
     def forward(self, x, low, high):
+        if not all(bound is None or isinstance(bound, int | float | np.number) for bound in (low, high)):
+            raise TypeError(f"clip: bounds are numbers, not {low!r} and {high!r}; F.maximum and F.minimum take Tensors")
         self.low, self.high = low, high
         return x.clip(low, high)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..cuda import array_module
 from ..function import Function
 from .reduction import widened
@@ -19,7 +21,18 @@ class LogisticLoss(Function):
 
     def forward(self, x, target, weight, scale):
         self.target, self.weight, self.scale = target, weight, 1.0 if scale is None else scale
+        self.masked = None
         xp = array_module(x)
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ and 0 ∞, which are masked, or stay NaN for all to see
+            loss = self._terms(xp, x, target) * weight
+        total = widened(loss).sum()
+        if not bool(xp.isfinite(total)):  # looked for after the fact: a NaN is rare
+            self.masked = xp.asarray(weight) == 0
+            loss = xp.where(self.masked, 0, loss)
+            total = widened(loss).sum()
+        return loss if scale is None else (total * scale).astype(loss.dtype)
+
+    def _terms(self, xp, x, target):
         # softplus(x) = max(x, 0) + log(1 + e^−|x|). t x is subtracted from the first term: that is exactly 0
         # for a sure and right answer, so that its small loss is not rounded away.
         loss = xp.log1p(xp.exp(-abs(x)))
@@ -27,16 +40,10 @@ class LogisticLoss(Function):
             loss += xp.maximum(x if target == 0 else -x, 0)
         else:
             loss += xp.maximum(x, 0) - target * x
-        loss = loss * weight
-        total = widened(loss).sum()
-        self.masked = not bool(xp.isfinite(total))  # looked for once, after the fact: NaN is rare
-        if self.masked:
-            loss = xp.where(xp.broadcast_to(weight, x.shape) == 0, 0, loss)
-            total = widened(loss).sum()
-        return loss if scale is None else (total * scale).astype(loss.dtype)
+        return loss
 
     def backward(self, grad, x):
         xp = array_module(grad)
         dx = xp.tanh(x * 0.5) * 0.5 + (0.5 - self.target)
         dx = dx * (self.weight * (grad * self.scale))
-        return xp.where(xp.broadcast_to(self.weight, x.shape) == 0, 0, dx) if self.masked else dx
+        return dx if self.masked is None else xp.where(self.masked, 0, dx)
