@@ -104,7 +104,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         # The epoch's order is drawn here, before any thread starts: so prefetch cannot change it.
         batches = self._batches(iter(self.batch_sampler))
-        return _Prefetched(batches, self.prefetch) if self.prefetch else batches
+        return Prefetched(batches, self.prefetch) if self.prefetch else batches
 
     def _batches(self, batch_indices: Iterator[Any]) -> Iterator[Any]:
         for indices in batch_indices:
@@ -130,7 +130,7 @@ def _choose_sampler(dataset: Any, shuffle: bool, sampler: Any, generator: Any) -
     return sampler
 
 
-class _Prefetched:
+class Prefetched:
     """The iterator of an epoch whose batches a thread makes, at most `depth` ahead of the one in use."""
 
     def __init__(self, batches: Iterator[Any], depth: int) -> None:
@@ -141,7 +141,7 @@ class _Prefetched:
             self._worker.permits.put(True)
         self._worker.start()
 
-    def __iter__(self) -> _Prefetched:
+    def __iter__(self) -> Prefetched:
         return self
 
     def __next__(self) -> Any:

@@ -34,6 +34,15 @@ class Parameter(Tensor):
     def __reduce__(self) -> tuple:
         return (*super().__reduce__(), (None, {"padding_idx": self.padding_idx}))
 
+    def use_memory(self, array: Array) -> None:
+        """Hold `array` itself from now on, in place of the memory so far: memory shared between processes, say.
+
+        Another shape or dtype makes it another parameter, whose gradients so far are forgotten.
+        """
+        needed = self.requires_grad
+        self.requires_grad = False
+        Tensor.__init__(self, array, requires_grad=needed)
+
     def move(self, device: Device, dtype: Any = None) -> None:
         """Change device and dtype in place: optimizers and ties that hold this Parameter keep it."""
         self.data = _moved(self.data, device, dtype)

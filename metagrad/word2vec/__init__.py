@@ -4,6 +4,7 @@ from .corpus import Corpus, Sentences, as_sentences
 from .evaluation import evaluate_analogies, evaluate_pairs
 from .sampling import NoiseSampler, keep_probability, noise_distribution, subsample, windows
 from .texts import TEXTS, Text, embedded_text, load_text
+from .trainer import Word2Vec
 from .vectors import WordVectors, load_pretrained, save_pretrained
 from .vocabulary import Vocabulary
 
@@ -14,6 +15,7 @@ __all__ = [
     "Sentences",
     "Text",
     "Vocabulary",
+    "Word2Vec",
     "WordVectors",
     "as_sentences",
     "embedded_text",
