@@ -41,29 +41,39 @@ LACKING_METHODS = _words("ctypes getfield resize setfield setflags to_device")
 _REDUCTIONS = """
     all amax amin any max mean min nanmax nanmean nanmin nanprod nanstd nansum nanvar prod
     reduce std sum var"""
-LACKING_KEYWORDS = {keyword: _words(functions) for keyword, functions in {
-    "where": _REDUCTIONS,
-    "initial": _REDUCTIONS,
-    "correction": "nanstd nanvar std var",
-    "mean": "nanstd nanvar std var",
-    "min": "clip",
-    "max": "clip",
-    "mode": "take",
-    "axis": "lexsort trim_zeros",
-    "order": "argpartition argsort einsum partition sort",
-    "kind": "argpartition isin partition",
-    "stable": "argsort sort",
-    "casting": "astype einsum",
-    "subok": "astype broadcast_arrays broadcast_to copy",
-    "out": "einsum",
-    "keepdims": "count_nonzero",
-    "shape": "reshape unravel_index",
-    "sorted": "unique",
-    "weights": "percentile quantile",
-}.items()}
+LACKING_KEYWORDS = {
+    keyword: _words(functions)
+    for keyword, functions in {
+        "where": _REDUCTIONS,
+        "initial": _REDUCTIONS,
+        "correction": "nanstd nanvar std var",
+        "mean": "nanstd nanvar std var",
+        "min": "clip",
+        "max": "clip",
+        "mode": "take",
+        "axis": "lexsort trim_zeros",
+        "order": "argpartition argsort einsum partition sort",
+        "kind": "argpartition isin partition",
+        "stable": "argsort sort",
+        "casting": "astype einsum",
+        "subok": "astype broadcast_arrays broadcast_to copy",
+        "out": "einsum",
+        "keepdims": "count_nonzero",
+        "shape": "reshape unravel_index",
+        "sorted": "unique",
+        "weights": "percentile quantile",
+    }.items()
+}
 # The functions with a method .at, and the dtypes (NumPy's letters) it takes: those with an atomic operation.
-ATOMIC = {"add": "ilqILQefd", "subtract": "iI", "maximum": "ilqILQfd", "minimum": "ilqILQfd",
-          "bitwise_and": "ilqILQ", "bitwise_or": "ilqILQ", "bitwise_xor": "ilqILQ"}
+ATOMIC = {
+    "add": "ilqILQefd",
+    "subtract": "iI",
+    "maximum": "ilqILQfd",
+    "minimum": "ilqILQfd",
+    "bitwise_and": "ilqILQ",
+    "bitwise_or": "ilqILQ",
+    "bitwise_xor": "ilqILQ",
+}
 UFUNC_METHODS = {"reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",)}
 GENERATOR_METHODS = _words("""
     beta binomial chisquare dirichlet exponential f gamma geometric hypergeometric integers logseries
@@ -141,7 +151,8 @@ def _check_devices(operands):
         if operand.device != Device():
             raise ValueError(
                 f"The device where the array resides ({operand.device.id}) is different from the current "
-                f"device ({_current.id}). Peer access is unavailable between these devices.")
+                f"device ({_current.id}). Peer access is unavailable between these devices."
+            )
 
 
 # ── from CuPy's names to NumPy's functions ──────────────────────────────────────────────────────────────
@@ -228,7 +239,7 @@ class ufunc:
     def __call__(self, *args, **kwargs):
         if kwargs.keys() - {"out", "dtype", "casting"}:
             raise TypeError(f"cupy.{self.__name__}: Wrong arguments {kwargs}")
-        for value in args[:self._function.nin]:
+        for value in args[: self._function.nin]:
             if not isinstance(value, ndarray | np.generic | bool | int | float | complex):
                 raise TypeError(f"cupy.{self.__name__}: Unsupported type {type(value)}")
         return _call(self.__name__, self._function, *args, **kwargs)
@@ -258,8 +269,12 @@ class _Library(types.ModuleType):
 
     def __getattr__(self, name):
         value = getattr(self._source, name, None)
-        if (name.startswith("_") or name in self._lacking | NOT_OFFERED or not hasattr(self._source, name)
-                or isinstance(value, types.ModuleType)):
+        if (
+            name.startswith("_")
+            or name in self._lacking | NOT_OFFERED
+            or not hasattr(self._source, name)
+            or isinstance(value, types.ModuleType)
+        ):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if isinstance(value, np.ufunc):
             value = ufunc(value)
@@ -294,7 +309,8 @@ class ndarray:
     def flags(self):
         flags = self._array.flags
         return types.SimpleNamespace(
-            c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, owndata=self.base is None)
+            c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, owndata=self.base is None
+        )
 
     def get(self, stream=None, order="C", out=None, blocking=True):
         if out is None:
@@ -316,8 +332,10 @@ class ndarray:
             return self.copy()
 
     def __array__(self, dtype=None, copy=None):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed. "
-                        "Please use `.get()` to construct a NumPy array explicitly.")
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
 
     def __array_function__(self, function, kinds, args, kwargs):
         raise TypeError(f"numpy.{function.__name__} was called on a cupy.ndarray; call its own library's")
@@ -339,7 +357,7 @@ class ndarray:
         for i, part in enumerate(parts):
             if isinstance(part, list | tuple):
                 part = np.asarray(part) if len(part) else np.empty(0, int)
-            if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and self.shape[axis:axis + 1] != (0,):
+            if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and self.shape[axis : axis + 1] != (0,):
                 part = part.astype(np.int64) % self.shape[axis]
             basic &= not isinstance(part, np.ndarray | bool | np.bool_)
             axis += hidden if part is Ellipsis else _axes_taken(part)
@@ -378,12 +396,29 @@ def _axes_taken(part):
     return part.ndim if isinstance(part, np.ndarray) and part.dtype.kind == "b" else 1
 
 
-COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-               "ge": "greater_equal"}
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
 OPERATORS = COMPARISONS | {
-    "add": "add", "sub": "subtract", "mul": "multiply", "matmul": "matmul", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "divmod": "divmod", "pow": "power", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "matmul": "matmul",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "divmod": "divmod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
 }
 
 
@@ -464,17 +499,34 @@ def _module(name, **members):
 _pool = types.SimpleNamespace(free_all_blocks=lambda: None, used_bytes=lambda: 0, total_bytes=lambda: 0)
 cupy: Any = _Library("cupy", np, LACKING)
 cupy.__dict__.update(
-    __version__="14.2.0", ndarray=ndarray, ufunc=ufunc, asnumpy=asnumpy, is_available=lambda: True,
+    __version__="14.2.0",
+    ndarray=ndarray,
+    ufunc=ufunc,
+    asnumpy=asnumpy,
+    is_available=lambda: True,
     get_array_module=lambda *args: cupy if any(isinstance(x, ndarray) for x in args) else np,
-    get_default_memory_pool=lambda: _pool, iinfo=np.iinfo, finfo=np.finfo,
+    get_default_memory_pool=lambda: _pool,
+    iinfo=np.iinfo,
+    finfo=np.finfo,
     take_along_axis=lambda a, indices, axis: a[_along_axis(a, indices, axis)],
-    put_along_axis=lambda arr, indices, values, axis: (
-        arr.__setitem__(_along_axis(arr, indices, axis), values)),
+    put_along_axis=lambda arr, indices, values, axis: arr.__setitem__(_along_axis(arr, indices, axis), values),
     linalg=_Library("cupy.linalg", np.linalg, LACKING_IN_LINALG),
-    random=_module("cupy.random", Generator=Generator,
-                   default_rng=lambda seed=None: seed if isinstance(seed, Generator) else Generator(seed)),
-    cuda=_module("cupy.cuda", Device=Device, is_available=lambda: True, get_device_id=lambda: _current.id,
-                 get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: None),
-                 runtime=_module("cupy.cuda.runtime", CUDARuntimeError=CUDARuntimeError,
-                                 getDeviceCount=lambda: N_DEVICES, getDevice=lambda: _current.id)),
+    random=_module(
+        "cupy.random",
+        Generator=Generator,
+        default_rng=lambda seed=None: seed if isinstance(seed, Generator) else Generator(seed),
+    ),
+    cuda=_module(
+        "cupy.cuda",
+        Device=Device,
+        is_available=lambda: True,
+        get_device_id=lambda: _current.id,
+        get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: None),
+        runtime=_module(
+            "cupy.cuda.runtime",
+            CUDARuntimeError=CUDARuntimeError,
+            getDeviceCount=lambda: N_DEVICES,
+            getDevice=lambda: _current.id,
+        ),
+    ),
 )

@@ -310,9 +310,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
         "assert len(c.ids) == 2_100_000 and len(c) == 350_000\n"
         "print(tracemalloc.get_traced_memory()[1])"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", program, path, tmp_path / "corpus"], capture_output=True, text=True
-    )
+    run = subprocess.run([sys.executable, "-c", program, path, tmp_path / "corpus"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 40e6
 

@@ -128,10 +128,7 @@ def test_repr_shows_the_tree_and_what_shaped_each_part():
             self.layers = [nn.Linear(2, 3, bias=False)]
 
     assert repr(Model()) == (
-        "Model(\n"
-        "  (words): Embedding(7, 2, padding_idx=0, sparse=True)\n"
-        "  (layers.0): Linear(2, 3, bias=False)\n"
-        ")"
+        "Model(\n  (words): Embedding(7, 2, padding_idx=0, sparse=True)\n  (layers.0): Linear(2, 3, bias=False)\n)"
     )
     assert repr(nn.Sequential(nn.Sequential(nn.Linear(1, 2)))) == (
         "Sequential(\n  (0): Sequential(\n    (0): Linear(1, 2)\n  )\n)"

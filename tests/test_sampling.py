@@ -133,9 +133,7 @@ def test_windows_equal_a_loop_over_tokens():
     radius = np.random.default_rng(7).integers(1, 3, size=len(ids), endpoint=True)
     for start, end in zip(offsets[:-1], offsets[1:], strict=True):
         for i in range(start, end):
-            expected = [
-                ids[j] for j in range(max(start, i - radius[i]), min(end, i + radius[i] + 1)) if j != i
-            ]
+            expected = [ids[j] for j in range(max(start, i - radius[i]), min(end, i + radius[i] + 1)) if j != i]
             assert contexts[i][mask[i]].tolist() == expected
 
 

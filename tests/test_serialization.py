@@ -389,6 +389,4 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 def test_the_structure_is_readable_json(path):
     metagrad.save({"lr": 0.1, "w": np.ones(1)}, path)
     with zipfile.ZipFile(path) as archive:
-        assert json.loads(archive.read("structure.json")) == {
-            "dict": {"lr": {"value": 0.1}, "w": {"array": "w.npy"}}
-        }
+        assert json.loads(archive.read("structure.json")) == {"dict": {"lr": {"value": 0.1}, "w": {"array": "w.npy"}}}

@@ -42,45 +42,129 @@ def same(ours, theirs):
 
 
 # ── it computes ─────────────────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("expression", [
-    "x + x", "x * 2", "2 - x", "x / 3", "x // 2", "x % 2", "2 ** x", "x ** 2", "-x", "abs(x)", "x > 2",
-    "x != x.T[0, 0]", "divmod(x, 2)", "x @ x.T", "np.float64(3) * x", "np.float32(3) < x",
-    "(x > 1) & (x < 4) | ~(x == 0)", "xp.exp(x)", "xp.maximum(x, 1.5)", "xp.where(x > 1, x, 0.0)",
-    "xp.einsum('ij,kj->ik', x, x, optimize=True)", "x.sum()", "x.sum(axis=0, keepdims=True)",
-    "x.mean(axis=(0, 1))", "x.max()", "x.argmax(axis=1)", "x.var(ddof=1)", "(x > 2).any()",
-    "x.cumsum(axis=1)", "x.clip(1, 2)", "x.clip(min=1)", "x.round(1)", "x.dot(x.T)", "x.prod()",
-    "xp.concatenate([x, x], axis=1)", "xp.stack((x, x))", "xp.split(x, 3, axis=1)",
-    "xp.tensordot(x, x, 2)", "x[0]", "x[1, 2]", "x[..., None, ::2]", "x[[1, 0]]", "x[:, [2, 0]]",
-    "x[[1, 0], [2, 2]]", "x[x > 2]", "x[[]]", "x[xp.asarray([1, -1])]", "x[xp.asarray([True, False])]",
-    "x[1][xp.asarray(2)]", "x[True]", "x.take(xp.asarray([0, 2]), axis=1)",
-    "xp.take_along_axis(x, xp.argsort(-x, axis=1), axis=1)",
-    "xp.searchsorted(x[1], x[0] + 2, side='right')", "xp.lexsort(x)",
-    "xp.unique(x > 1, return_counts=True)", "xp.add.reduce(x, axis=1)",
-    "xp.add.reduceat(x, [0, 2], axis=1)", "xp.multiply.outer(x, x)", "xp.linalg.norm(x)", "x.shape",
-    "x.nbytes", "x.strides", "x.dtype", "x.ndim", "x[0, 1].item()", "x.tolist()", "x.T", "x.real",
-    "xp.result_type(x, 1.0)", "xp.finfo(x.dtype).bits", "xp.zeros((2, 1), dtype=xp.int32)", "xp.pi",
-    "xp.newaxis", "float(x[1, 1])", "int(x[1, 1])", "bool(x[1, 1])", "len(x)", "repr(x)",
-    "f'{x[1, 1]:.2f}'", "[*x][1]", "x.astype(xp.float16)", "x.reshape(3, -1)", "x.transpose(1, 0)",
-    "x.squeeze()", "x.flatten()",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x + x",
+        "x * 2",
+        "2 - x",
+        "x / 3",
+        "x // 2",
+        "x % 2",
+        "2 ** x",
+        "x ** 2",
+        "-x",
+        "abs(x)",
+        "x > 2",
+        "x != x.T[0, 0]",
+        "divmod(x, 2)",
+        "x @ x.T",
+        "np.float64(3) * x",
+        "np.float32(3) < x",
+        "(x > 1) & (x < 4) | ~(x == 0)",
+        "xp.exp(x)",
+        "xp.maximum(x, 1.5)",
+        "xp.where(x > 1, x, 0.0)",
+        "xp.einsum('ij,kj->ik', x, x, optimize=True)",
+        "x.sum()",
+        "x.sum(axis=0, keepdims=True)",
+        "x.mean(axis=(0, 1))",
+        "x.max()",
+        "x.argmax(axis=1)",
+        "x.var(ddof=1)",
+        "(x > 2).any()",
+        "x.cumsum(axis=1)",
+        "x.clip(1, 2)",
+        "x.clip(min=1)",
+        "x.round(1)",
+        "x.dot(x.T)",
+        "x.prod()",
+        "xp.concatenate([x, x], axis=1)",
+        "xp.stack((x, x))",
+        "xp.split(x, 3, axis=1)",
+        "xp.tensordot(x, x, 2)",
+        "x[0]",
+        "x[1, 2]",
+        "x[..., None, ::2]",
+        "x[[1, 0]]",
+        "x[:, [2, 0]]",
+        "x[[1, 0], [2, 2]]",
+        "x[x > 2]",
+        "x[[]]",
+        "x[xp.asarray([1, -1])]",
+        "x[xp.asarray([True, False])]",
+        "x[1][xp.asarray(2)]",
+        "x[True]",
+        "x.take(xp.asarray([0, 2]), axis=1)",
+        "xp.take_along_axis(x, xp.argsort(-x, axis=1), axis=1)",
+        "xp.searchsorted(x[1], x[0] + 2, side='right')",
+        "xp.lexsort(x)",
+        "xp.unique(x > 1, return_counts=True)",
+        "xp.add.reduce(x, axis=1)",
+        "xp.add.reduceat(x, [0, 2], axis=1)",
+        "xp.multiply.outer(x, x)",
+        "xp.linalg.norm(x)",
+        "x.shape",
+        "x.nbytes",
+        "x.strides",
+        "x.dtype",
+        "x.ndim",
+        "x[0, 1].item()",
+        "x.tolist()",
+        "x.T",
+        "x.real",
+        "xp.result_type(x, 1.0)",
+        "xp.finfo(x.dtype).bits",
+        "xp.zeros((2, 1), dtype=xp.int32)",
+        "xp.pi",
+        "xp.newaxis",
+        "float(x[1, 1])",
+        "int(x[1, 1])",
+        "bool(x[1, 1])",
+        "len(x)",
+        "repr(x)",
+        "f'{x[1, 1]:.2f}'",
+        "[*x][1]",
+        "x.astype(xp.float16)",
+        "x.reshape(3, -1)",
+        "x.transpose(1, 0)",
+        "x.squeeze()",
+        "x.flatten()",
+    ],
+)
 def test_the_values_and_dtypes_are_numpys(expression, x):
     theirs = eval(expression, {"x": MATRIX.copy(), "xp": np, "np": np})
     assert same(eval(expression, {"x": x, "xp": cupy, "np": np}), theirs)
 
 
-@pytest.mark.parametrize("expression", [
-    "x.sum()", "x[0, 1]", "xp.allclose(x, x)", "xp.count_nonzero(x)", "xp.exp(1.0)",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x.sum()",
+        "x[0, 1]",
+        "xp.allclose(x, x)",
+        "xp.count_nonzero(x)",
+        "xp.exp(1.0)",
+    ],
+)
 def test_one_element_is_an_array_without_axes(expression, x):
     answer = eval(expression, {"x": x, "xp": cupy})
     assert isinstance(answer, cupy.ndarray)
     assert answer.shape == ()
 
 
-@pytest.mark.parametrize("view", [
-    "x[1:]", "x[0, 1]", "x.T", "x.reshape(-1)", "x.ravel()", "x[None].swapaxes(0, 1)[0]",
-    "xp.broadcast_to(x, (4, 2, 3))",
-])
+@pytest.mark.parametrize(
+    "view",
+    [
+        "x[1:]",
+        "x[0, 1]",
+        "x.T",
+        "x.reshape(-1)",
+        "x.ravel()",
+        "x[None].swapaxes(0, 1)[0]",
+        "xp.broadcast_to(x, (4, 2, 3))",
+    ],
+)
 def test_a_view_shares_memory_and_knows_its_base(view, x):
     view = eval(view, {"x": x, "xp": cupy})
     assert view.base is x
@@ -147,25 +231,71 @@ def test_the_other_operand_does_the_work_if_it_asks_for_it(x):
 
 
 # ── it refuses ──────────────────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("expression", [
-    "np.asarray(x)", "np.array(x)", "np.array([x, x])", "np.exp(x)", "np.concatenate([x])", "np.sum(x)",
-    "np.add.at(a, x, 1)", "np.maximum(x, 0)", "np.shape(x)", "np.testing.assert_allclose(x, x)", "x + a",
-    "a + x", "x @ a.T", "x == a", "x + a[0, 0, None]", "x + [1]", "[1] + x", "x + None", "x < object()",
-    "x[i]", "x[:, i]", "x[a > 0]", "a[x > 0]", "a[xp.asarray(i)]", "operator.iadd(x, a)",
-    "operator.iadd(a, x)", "operator.setitem(x, xp.asarray(i), a)", "operator.setitem(x, i, 0)",
-    "operator.setitem(a, 0, x[0])", "xp.exp(a)", "xp.exp([1])", "xp.exp(x, out=a)",
-    "xp.exp(x, where=x > 0)", "xp.where(x > 0, a, 0)", "xp.sum(a)", "xp.take(x, i)",
-    "xp.concatenate([x, a])", "x.dot(a.T)", "xp.add.at(x, i, 1)", "xp.add.at(x > 0, xp.asarray(i), 1)",
-    "range(x.argmax())", "[0, 1][x.argmax()]", "hash(x)", "hash(x.device)", "x.item(0)", "len(x[0, 0])",
-    "[*x[0, 0]]", "xp.clip(x, min=0)", "xp.sum(x, where=x > 0)", "x.max(initial=0)",
-    "x.take(xp.asarray(i), mode='clip')", "xp.zeros(3, like=x)", "xp.zeros(3, device=0)",
-    "xp.take_along_axis(x, x.argmax(axis=1, keepdims=True))",
-    "xp.random.default_rng(0).integers(xp.asarray(i))",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "np.asarray(x)",
+        "np.array(x)",
+        "np.array([x, x])",
+        "np.exp(x)",
+        "np.concatenate([x])",
+        "np.sum(x)",
+        "np.add.at(a, x, 1)",
+        "np.maximum(x, 0)",
+        "np.shape(x)",
+        "np.testing.assert_allclose(x, x)",
+        "x + a",
+        "a + x",
+        "x @ a.T",
+        "x == a",
+        "x + a[0, 0, None]",
+        "x + [1]",
+        "[1] + x",
+        "x + None",
+        "x < object()",
+        "x[i]",
+        "x[:, i]",
+        "x[a > 0]",
+        "a[x > 0]",
+        "a[xp.asarray(i)]",
+        "operator.iadd(x, a)",
+        "operator.iadd(a, x)",
+        "operator.setitem(x, xp.asarray(i), a)",
+        "operator.setitem(x, i, 0)",
+        "operator.setitem(a, 0, x[0])",
+        "xp.exp(a)",
+        "xp.exp([1])",
+        "xp.exp(x, out=a)",
+        "xp.exp(x, where=x > 0)",
+        "xp.where(x > 0, a, 0)",
+        "xp.sum(a)",
+        "xp.take(x, i)",
+        "xp.concatenate([x, a])",
+        "x.dot(a.T)",
+        "xp.add.at(x, i, 1)",
+        "xp.add.at(x > 0, xp.asarray(i), 1)",
+        "range(x.argmax())",
+        "[0, 1][x.argmax()]",
+        "hash(x)",
+        "hash(x.device)",
+        "x.item(0)",
+        "len(x[0, 0])",
+        "[*x[0, 0]]",
+        "xp.clip(x, min=0)",
+        "xp.sum(x, where=x > 0)",
+        "x.max(initial=0)",
+        "x.take(xp.asarray(i), mode='clip')",
+        "xp.zeros(3, like=x)",
+        "xp.zeros(3, device=0)",
+        "xp.take_along_axis(x, x.argmax(axis=1, keepdims=True))",
+        "xp.random.default_rng(0).integers(xp.asarray(i))",
+    ],
+)
 def test_type_errors(expression, x):
     with pytest.raises(TypeError):
-        eval(expression, {"x": x, "a": MATRIX.copy(), "i": np.array([0, 1]), "xp": cupy, "np": np,
-                          "operator": operator})
+        eval(
+            expression, {"x": x, "a": MATRIX.copy(), "i": np.array([0, 1]), "xp": cupy, "np": np, "operator": operator}
+        )
 
 
 def test_a_numpy_function_is_named_when_it_is_refused(x):
@@ -179,39 +309,71 @@ def test_a_numpy_function_is_named_when_it_is_refused(x):
         MATRIX + x
 
 
-@pytest.mark.parametrize("expression", [
-    "xp.errstate", "xp.insert", "xp.vecdot", "xp.random.seed", "xp.random.default_rng(0).permutation",
-    "xp.random.default_rng(0).normal", "x.setflags", "x.flags.writeable", "x.__array_interface__",
-    "x.__index__", "x.data", "xp.sum([1])", "xp.lexsort((x, x))", "xp.where(True, x, x)",
-    "xp.exp.nonsense",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xp.errstate",
+        "xp.insert",
+        "xp.vecdot",
+        "xp.random.seed",
+        "xp.random.default_rng(0).permutation",
+        "xp.random.default_rng(0).normal",
+        "x.setflags",
+        "x.flags.writeable",
+        "x.__array_interface__",
+        "x.__index__",
+        "x.data",
+        "xp.sum([1])",
+        "xp.lexsort((x, x))",
+        "xp.where(True, x, x)",
+        "xp.exp.nonsense",
+    ],
+)
 def test_attribute_errors(expression, x):
     with pytest.raises(AttributeError):
         eval(expression, {"x": x, "xp": cupy})
 
 
-@pytest.mark.parametrize("expression", [
-    "xp.maximum.reduce(x)", "xp.multiply.at(x, 0, 1)", "xp.maximum.reduceat(x, [0])",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xp.maximum.reduce(x)",
+        "xp.multiply.at(x, 0, 1)",
+        "xp.maximum.reduceat(x, [0])",
+    ],
+)
 def test_methods_that_cupys_functions_lack(expression, x):
     with pytest.raises(NotImplementedError):
         eval(expression, {"x": x, "xp": cupy})
 
 
-@pytest.mark.parametrize("expression", [
-    "xp.asarray(['a'])", "xp.asarray(np.array([None]))", "x.sort(kind='quicksort')",
-    "xp.asarray(np.zeros(1, 'M8[s]'))", "bool(x)", "x.__setitem__(0, [1, 2, 3])",
-    "x.__setitem__(..., np.ones((2, 3)))",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xp.asarray(['a'])",
+        "xp.asarray(np.array([None]))",
+        "x.sort(kind='quicksort')",
+        "xp.asarray(np.zeros(1, 'M8[s]'))",
+        "bool(x)",
+        "x.__setitem__(0, [1, 2, 3])",
+        "x.__setitem__(..., np.ones((2, 3)))",
+    ],
+)
 def test_value_errors(expression, x):
     with pytest.raises(ValueError):
         eval(expression, {"x": x, "xp": cupy, "np": np})
 
 
 # ── indices ─────────────────────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("read", [
-    "x[i]", "x.take(i, axis=0)", "x[..., i, :]", "x[i.astype('u1')]",
-])
+@pytest.mark.parametrize(
+    "read",
+    [
+        "x[i]",
+        "x.take(i, axis=0)",
+        "x[..., i, :]",
+        "x[i.astype('u1')]",
+    ],
+)
 def test_integers_in_arrays_wrap_around(read, x):
     rows = eval(read, {"x": x, "i": cupy.asarray([0, 3, 4]), "xp": cupy})
     assert same(rows, MATRIX[[0, 1, 0]])
@@ -260,11 +422,25 @@ def test_an_array_remembers_its_device(x, on_one):
     assert cupy.cuda.Device().id == 0
 
 
-@pytest.mark.parametrize("expression", [
-    "x + y", "y + y", "y * 2", "xp.exp(y)", "y.sum()", "xp.concatenate([x, y])", "y[[0]]", "x[y > 1]",
-    "xp.add.at(x, 0, y[0])", "x.__setitem__(0, y[0])", "y.__setitem__(0, 1)", "xp.exp(x, out=y)",
-    "x.__iadd__(y)", "y.astype('f8')",
-])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x + y",
+        "y + y",
+        "y * 2",
+        "xp.exp(y)",
+        "y.sum()",
+        "xp.concatenate([x, y])",
+        "y[[0]]",
+        "x[y > 1]",
+        "xp.add.at(x, 0, y[0])",
+        "x.__setitem__(0, y[0])",
+        "y.__setitem__(0, 1)",
+        "xp.exp(x, out=y)",
+        "x.__iadd__(y)",
+        "y.astype('f8')",
+    ],
+)
 def test_a_kernel_refuses_memory_of_another_device_than_the_current_one(expression, x, on_one):
     with pytest.raises(ValueError, match=r"resides \(1\) is different from the current device \(0\)"):
         eval(expression, {"x": x, "y": on_one, "xp": cupy})
@@ -323,14 +499,20 @@ def test_the_names_are_cupys(real, library):
 
 def test_the_attributes_of_an_array_are_cupys(real, x):
     assert {name for name in public(np.ndarray) if hasattr(x, name)} == (
-        public(np.ndarray) & public(real.ndarray) - standin.NOT_OFFERED)
+        public(np.ndarray) & public(real.ndarray) - standin.NOT_OFFERED
+    )
     assert public(standin.ndarray) <= public(real.ndarray)
     theirs = set(dir(real.ndarray))
     special = {name for name in dir(np.ndarray) if name.startswith("__")} - set(dir(object))
     assert special & set(dir(standin.ndarray)) <= theirs
     assert special & theirs - set(dir(standin.ndarray)) <= {
-        "__array_finalize__", "__buffer__", "__class_getitem__", "__delitem__", "__dlpack__",
-        "__dlpack_device__"}
+        "__array_finalize__",
+        "__buffer__",
+        "__class_getitem__",
+        "__delitem__",
+        "__dlpack__",
+        "__dlpack_device__",
+    }
     assert real.ndarray.__hash__ is None
     assert real.ndarray.__array_priority__ == x.__array_priority__
 
@@ -338,8 +520,7 @@ def test_the_attributes_of_an_array_are_cupys(real, x):
 def test_the_keywords_that_cupy_lacks(real):
     """The table holds exactly the keywords that NumPy's function has and CuPy's lacks, renamed ones apart."""
     renamed = {"a", "A", "ar", "ar1", "ar2", "arr", "array", "arrays", "ary", "count", "m", "obj", "object"}
-    ignored = renamed | {"x", "device", "like", "encoding", "fix_imports", "max_header_size", "ndmax",
-                         "sparse"}
+    ignored = renamed | {"x", "device", "like", "encoding", "fix_imports", "max_header_size", "ndmax", "sparse"}
 
     def parameters(function):
         try:
@@ -357,8 +538,9 @@ def test_the_keywords_that_cupy_lacks(real):
 
 
 def test_functions_generators_and_devices_are_cupys(real):
-    scattering = {name for name in public(real) if isinstance(getattr(real, name), real.ufunc)
-                  and getattr(real, name)._scatter_op}
+    scattering = {
+        name for name in public(real) if isinstance(getattr(real, name), real.ufunc) and getattr(real, name)._scatter_op
+    }
     assert scattering == set(standin.ATOMIC)
     assert public(real.random.Generator) & public(np.random.Generator) == standin.GENERATOR_METHODS
     assert public(standin.Device) <= public(real.cuda.Device)

@@ -74,9 +74,7 @@ def test_what_is_no_prose_is_left_out():
 
 def test_a_sentence_with_too_much_code_in_it_is_left_out():
     assert words("Call os.path.join(a, b) and x[0] == 3 to f(x) in the y[1] of z[2].") == []
-    assert words("Use os.fsencode() and not str.encode to convert the name.") == [
-        "use and not to convert the name"
-    ]
+    assert words("Use os.fsencode() and not str.encode to convert the name.") == ["use and not to convert the name"]
 
 
 def test_list_items_are_sentences_of_their_own():
@@ -151,10 +149,7 @@ def test_a_python_without_source_files_says_so(tmp_path, monkeypatch):
 
 def test_the_real_library_gives_english():
     library = Path(sysconfig.get_paths()["stdlib"])
-    files = [
-        library / name
-        for name in ("argparse.py", "collections/__init__.py", "pydoc_data/topics.py", "socket.py")
-    ]
+    files = [library / name for name in ("argparse.py", "collections/__init__.py", "pydoc_data/topics.py", "socket.py")]
     sentences = list(texts._unique_sentences(path for path in files if path.exists()))
     assert len(sentences) > 500
     tokens = list(itertools.chain.from_iterable(sentences))
@@ -177,18 +172,14 @@ def test_every_sum_is_a_sha256_and_every_name_its_key():
 def test_the_table_in_the_readme_is_the_one_in_the_code():
     readme = (Path(__file__).parents[1] / "data" / "README.md").read_text(encoding="utf-8")
     rows = [
-        [cell.strip(" `") for cell in line.split("|")[1:-1]]
-        for line in readme.splitlines()
-        if line.startswith("| `")
+        [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in readme.splitlines() if line.startswith("| `")
     ]
     expected = [[t.name, t.url, t.sha256, f"{t.size:,}", t.licence, t.description] for t in TEXTS.values()]
     assert rows == expected
 
 
 def test_an_unknown_text_names_the_known_ones():
-    with pytest.raises(
-        ValueError, match="no text is called 'text9'; there are text8, ptb, wikitext-2, wikitext-103"
-    ):
+    with pytest.raises(ValueError, match="no text is called 'text9'; there are text8, ptb, wikitext-2, wikitext-103"):
         load_text("text9")
 
 
@@ -230,8 +221,6 @@ def test_a_text_is_fetched_checked_and_unpacked(tmp_path, server, monkeypatch, m
     monkeypatch.setitem(TEXTS, "small", text)
     path = load_text("small", tmp_path / "cache", progress=False)
     assert path.read_bytes() == content
-    monkeypatch.setitem(
-        TEXTS, "small", Text("small", address + "file", "0" * 64, len(served), "none", "", member)
-    )
+    monkeypatch.setitem(TEXTS, "small", Text("small", address + "file", "0" * 64, len(served), "none", "", member))
     with pytest.raises(ValueError, match="sha256"):
         load_text("small", tmp_path / "another", progress=False)

@@ -110,9 +110,7 @@ def test_decode_refuses_ids_outside(bad):
 
 def test_an_unknown_word_is_an_error_with_three_close_spellings():
     vocabulary = Vocabulary.build([["monkey", "money", "monk", "donkey", "pilgrim"]])
-    with pytest.raises(
-        KeyError, match="'monkeys' is not in the vocabulary; close spellings: monkey, "
-    ) as caught:
+    with pytest.raises(KeyError, match="'monkeys' is not in the vocabulary; close spellings: monkey, ") as caught:
         vocabulary["monkeys"]
     assert str(caught.value).count(",") == 2
     assert "pilgrim" not in str(caught.value)
@@ -183,9 +181,7 @@ def test_a_saved_vocabulary_comes_back_the_same(tmp_path):
     )
     path = tmp_path / "vocabulary.txt"
     vocabulary.save(path)
-    assert path.read_bytes().startswith(
-        "<unk> 0 unknown\n<pad> 1 special\n<bos> 0 special\né 2\n观音 1\n".encode()
-    )
+    assert path.read_bytes().startswith("<unk> 0 unknown\n<pad> 1 special\n<bos> 0 special\né 2\n观音 1\n".encode())
     loaded = Vocabulary.load(path)
     assert loaded == vocabulary
     assert loaded.unknown == "<unk>" and loaded.specials.tolist() == [0, 1, 2]
@@ -235,9 +231,7 @@ def test_files_are_utf8_whatever_the_locale(tmp_path):
     )
     environment = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
     path = tmp_path / "vocabulary.txt"
-    run = subprocess.run(
-        [sys.executable, "-c", program, path], env=environment, capture_output=True, text=True
-    )
+    run = subprocess.run([sys.executable, "-c", program, path], env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert path.read_bytes() == "观音 1\né 1\n".encode()
 
