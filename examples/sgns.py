@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
@@ -125,6 +127,9 @@ def main() -> None:
 
     corpus = load_corpus(options.corpus, options.min_freq)
     vocabulary = corpus.vocabulary
+    words = options.words or default_words(vocabulary)
+    for word in words:  # a word that is not there is said now, not after training
+        vocabulary[word]
     print(f"{len(corpus.ids):,} tokens in {len(corpus):,} sentences, {len(vocabulary):,} words; on {device}")
 
     noise = NoiseSampler(get_unigram_distribution(corpus), seed=options.seed)
@@ -139,7 +144,7 @@ def main() -> None:
     save_pretrained(vocabulary, model.w_embeddings.weight, options.output)
     print(f"saved to {options.output}")
     vectors = WordVectors(vocabulary.tokens, model.w_embeddings.weight.numpy())
-    for word in options.words or default_words(vocabulary):
+    for word in words:
         nearest = vectors.most_similar(word, topn=options.topn)
         print(f"{word}: " + "  ".join(f"{other} {cosine:.2f}" for other, cosine in nearest))
 
@@ -173,10 +178,16 @@ def parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.epochs is None:
         options.epochs = 10 if options.corpus else 4
+    folder = Path(options.output).absolute().parent
+    if not folder.is_dir():
+        parser.error(f"--output: there is no folder {folder}")
     if options.lr is None:
         options.lr = STEP_SIZES[options.optimizer]
     return options
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError, LookupError) as error:
+        sys.exit(f"sgns.py: {str(error).strip(chr(34))}")  # a KeyError puts its message in quotes
