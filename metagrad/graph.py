@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
 from .cuda import current_device_kept, make_current
 from .function import Function, Leaf
@@ -28,7 +28,7 @@ tick = count(1).__next__
 last_write = [0]
 
 # Adding in place spares memory traffic for large arrays and costs twice as much for small ones.
-_LARGE = 1 << 16
+_LARGE = 1 << 14
 
 
 def walk(
@@ -57,7 +57,7 @@ def walk(
             node = heappop(heap)[1]
             grad = gradients.pop(node)
             edges = node.edges
-            if type(grad) is not np.ndarray:
+            if type(grad) is not ndarray:
                 grad = grad.dense() if type(grad) is Rows else grad
                 make_current(grad)
             if node.hooks is not None:
@@ -89,8 +89,8 @@ def walk(
                     ):
                         part = _new_array(part, lift)
                     gradients[edge] = part
-                elif type(held) is np.ndarray:
-                    if not edge.serial and held.nbytes >= _LARGE and type(part) is np.ndarray:
+                elif type(held) is ndarray:
+                    if not edge.serial and held.nbytes >= _LARGE and type(part) is ndarray:
                         held += part
                     else:
                         gradients[edge] = held + part
@@ -112,7 +112,10 @@ def _derivative(node: Function, grad: Any, lift: Callable | None, watch: Any) ->
     if node.serial < last_write[0]:
         check_writes(node)
     saved = node.saved if lift is None else _lift_saved(node, lift)
-    grads = watch.backward(node, grad, saved) if watch else node.backward(grad, *saved)
+    if watch:
+        grads = watch.backward(node, grad, saved)
+    else:
+        grads = node.backward(grad, *saved) if saved else node.backward(grad)
     if type(grads) is not tuple:
         grads = (grads,)
     if len(grads) != len(node.edges):

@@ -18,7 +18,7 @@ class Tanh(Function):
         return array_module(x).tanh(x)
 
     def backward(self, grad, y):
-        return grad - grad * y * y
+        return grad * (1 - y * y)
 
 
 class Sigmoid(Function):
