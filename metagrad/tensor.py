@@ -426,6 +426,20 @@ class Tensor(Constructors):
     def broadcast_to(self, *shape_: Any) -> Tensor:
         return record(shape.BroadcastTo, self, shape=shape_of(shape_))
 
+    def unfold(self, axis: int, size: int, step: int = 1) -> Tensor:
+        """The windows of `size` entries that begin at every `step`-th place of an axis, as views.
+
+        The axis counts the windows then, and their entries lie along a new last axis. What is left behind the
+        last whole window is in none.
+        """
+        length = self.shape[axis] if -self.ndim <= axis < self.ndim else -1
+        if not 0 < size <= length or step < 1:
+            raise ValueError(
+                f"unfold: no windows of {size} at steps of {step} along axis {axis} of shape {self.shape}; "
+                "size is to be from 1 to the axis' length, and step at least 1"
+            )
+        return record(shape.Unfold, self, axis=axis % self.ndim, size=size, step=step)
+
     def __getitem__(self, index: Any) -> Tensor:
         return record(indexing.GetItem, self, index=self._index(index))
 

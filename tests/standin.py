@@ -486,6 +486,10 @@ class Generator:
         return result if isinstance(result, ndarray) else _hold(np.asarray(result))
 
 
+def _as_strided(x, shape=None, strides=None):
+    return _hold(np.lib.stride_tricks.as_strided(x._array, shape, strides), parent=x)
+
+
 def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
     return a.get(order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)
 
@@ -510,6 +514,7 @@ cupy.__dict__.update(
     finfo=np.finfo,
     take_along_axis=lambda a, indices, axis: a[_along_axis(a, indices, axis)],
     put_along_axis=lambda arr, indices, values, axis: arr.__setitem__(_along_axis(arr, indices, axis), values),
+    lib=_module("cupy.lib", stride_tricks=_module("cupy.lib.stride_tricks", as_strided=_as_strided)),
     linalg=_Library("cupy.linalg", np.linalg, LACKING_IN_LINALG),
     random=_module(
         "cupy.random",

@@ -12,7 +12,9 @@ import pytest
 
 import metagrad
 from metagrad.word2vec import Corpus
+from metagrad.word2vec.models import MODELS
 from metagrad.word2vec.trainer import Word2Vec
+from metagrad.word2vec.training import Schedule
 
 ROOT = Path(__file__).parents[1]
 TOPICS = [["red", "green", "blue", "pink"], ["cat", "dog", "cow", "pig"], ["one", "two", "three", "four"]]
@@ -49,6 +51,20 @@ def test_words_of_one_topic_become_neighbours(workers):
     assert len(trainer.losses) == 6 and trainer.losses[-1] < trainer.losses[0] - 0.2
     assert trainer.losses[0] < 6 * np.log(2) and trainer.words_per_second > 0
     assert trainer.vectors.vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize("model, loss", [kind for kind in MODELS if kind != ("skipgram", "negatives")])
+def test_every_model_learns(model, loss, tmp_path):
+    """And goes on from a checkpoint, and with new words."""
+    workers = 2 if (model, loss) == ("cbow", "hierarchical") else 1
+    trainer = small(model=model, loss=loss, workers=workers, lr=None if model == "cbow" else 0.05, epochs=10)
+    assert learned(train(trainer, checkpoint=tmp_path / "run.npz"))
+    assert trainer.losses[-1] < trainer.losses[0]
+    again = Word2Vec.from_checkpoint(tmp_path / "run.npz")
+    np.testing.assert_array_equal(again.vectors.vectors, trainer.vectors.vectors)
+    rng = np.random.default_rng(1)
+    again.train_more([list(rng.choice(["white", *TOPICS[0]], 8)) for _ in range(200)] + sentences(), progress=False)
+    assert again.vectors.similarity("white", "red") > again.vectors.similarity("white", "cow")
 
 
 def test_every_device_learns_the_same(device):
@@ -142,7 +158,22 @@ def test_the_rate_falls_with_the_words_seen_from_lr_to_min_lr(workers):
     train(trainer, callbacks=[lambda t, epoch: rates.append(t._rate())])
     np.testing.assert_allclose(rates[:2], [0.04, 0.02], rtol=0.02)
     assert rates[2] < 0.002
-    assert small(lr=0.1, min_lr=0.05)._least() == 0.05
+    trainer = small(epochs=1, lr=0.1, min_lr=0.05)
+    train(trainer)
+    assert trainer._rate() == 0.05
+
+
+def test_steps_are_as_long_as_frequent_words_allow_and_grow_as_the_rate_falls():
+    kept = np.array([10.0, 30, 20, 40])  # two words of the text are the same in 0.3 of all cases
+    schedule = Schedule.of(0.01, 0.001, 5, 1000, kept, predictions=6)
+    assert schedule.total == 500
+    assert schedule.step(0) == int(0.3 / 0.3 / 6 / 0.01)
+    assert schedule.step(250) == int(0.3 / 0.3 / 6 / 0.005)
+    assert schedule.step(499) == int(0.3 / 0.3 / 6 / 0.001)
+    assert Schedule.of(0.01, 0.001, 5, 20, kept, predictions=1).step(499) == 20
+    assert Schedule.of(100, 10, 5, 20, kept, predictions=1).step(0) == 1
+    even = np.ones(1_000_000)
+    assert Schedule.of(0.1, 0.1, 5, 5000, even, predictions=1, tree=True).step(0) == 360
 
 
 def test_a_callback_sees_each_epoch_and_may_end_the_training():

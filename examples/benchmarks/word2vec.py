@@ -64,7 +64,7 @@ def train_torch(corpus: Corpus, path: str, workers: int, epochs: int, seed: int)
     torch.manual_seed(seed)
     counts, dim, lr = corpus.vocabulary.counts, PARAMETERS["dim"], PARAMETERS["lr"]
     keep = keep_probability(counts, PARAMETERS["sample"]).astype(np.float32)
-    cutter = BlockCutter(NoiseSampler(noise_distribution(counts)), keep, step=_step_of(corpus))
+    cutter = BlockCutter(NoiseSampler(noise_distribution(counts)), keep)
     inputs, outputs = (torch.nn.Embedding(len(counts), dim, sparse=True) for _ in range(2))
     torch.nn.init.uniform_(inputs.weight, -0.5 / dim, 0.5 / dim)
     torch.nn.init.zeros_(outputs.weight)

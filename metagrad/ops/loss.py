@@ -13,7 +13,7 @@ class LogisticLoss(Function):
     """w (softplus(x) − t x): binary cross-entropy from logits x; its sum times `scale`, or entry by entry (None).
 
     For t = 1 that is w log(1 + e^−x), for t = 0 it is w log(1 + e^x).  dx = w (σ(x) − t), with
-    σ(x) = ½ + ½ tanh(x/2). t and w are constants, numbers or arrays of x's shape or broadcast to it.
+    σ(x) = ½ + ½ tanh(x/2). t and w are constants: numbers, or arrays that broadcast to x's shape.
     An entry of weight 0 counts 0 and sends no gradient, also where x is not finite.
     """
 
@@ -24,7 +24,8 @@ class LogisticLoss(Function):
         self.masked = None
         xp = array_module(x)
         with np.errstate(invalid="ignore"):  # ∞ − ∞ and 0 ∞, which are masked, or stay NaN for all to see
-            loss = self._terms(xp, x, target) * weight
+            loss = self._terms(xp, x, target)
+            loss *= weight
         total = widened(loss).sum()
         if not bool(xp.isfinite(total)):  # looked for after the fact: a NaN is rare
             self.masked = xp.asarray(weight) == 0
@@ -44,6 +45,6 @@ class LogisticLoss(Function):
 
     def backward(self, grad, x):
         xp = array_module(grad)
-        dx = xp.tanh(x * 0.5) * 0.5 + (0.5 - self.target)
-        dx = dx * (self.weight * (grad * self.scale))
+        dx = xp.tanh(x * 0.5) + (1 - 2 * self.target)  # twice σ(x) − t
+        dx = dx * (self.weight * (grad * (self.scale * 0.5)))
         return dx if self.masked is None else xp.where(self.masked, 0, dx)

@@ -60,6 +60,52 @@ class BroadcastTo(Function):
         return grad
 
 
+class Unfold(Function):
+    """The windows of `size` entries that begin at every `step`-th place of an axis: (…, windows, …, size)."""
+
+    is_view = True
+
+    def forward(self, x, axis, size, step):
+        self.axis, self.step, self.length = axis, step, x.shape[axis]
+        shape, strides = list(x.shape), list(x.strides)
+        shape[axis], strides[axis] = (self.length - size) // step + 1, strides[axis] * step
+        as_strided = array_module(x).lib.stride_tricks.as_strided
+        return as_strided(x, (*shape, size), (*strides, x.strides[axis]))
+
+    def backward(self, grad):
+        return Fold.apply(grad, axis=self.axis, step=self.step, length=self.length)
+
+
+class Fold(Function):
+    """The adjoint of Unfold: windows added up where they overlap, on an axis of this length."""
+
+    def forward(self, windows, axis, step, length):
+        self.axis, self.size, self.step = axis, windows.shape[-1], step
+        xp, before = array_module(windows), (slice(None),) * axis
+        windows = xp.moveaxis(windows, -1, axis + 1)  # (…, n, size, …)
+        n, shape = windows.shape[axis], windows.shape
+        total = xp.zeros(shape[:axis] + (length,) + shape[axis + 2 :], dtype=windows.dtype)
+        rest = shape[axis + 2 :]
+
+        def along(*index):  # an index of this axis and those behind it
+            return before + index
+
+        for start in range(0, self.size, step):
+            part = windows[along(slice(None), slice(start, start + step))]  # of these no two overlap
+            long = part.shape[axis + 1]
+            whole = min(n, (length - start) // step)  # windows that a whole step follows: all, or all but the last
+            places = total[along(slice(start, start + whole * step))].reshape(shape[:axis] + (whole, step) + rest)
+            places = places[along(slice(None), slice(0, long))]
+            places += part[along(slice(0, whole))]
+            if whole < n:
+                places = total[along(slice(start + whole * step, start + whole * step + long))]
+                places += part[along(whole)]
+        return total
+
+    def backward(self, grad):
+        return Unfold.apply(grad, axis=self.axis, size=self.size, step=self.step)
+
+
 class Concatenate(Function):
     """The inputs one after the other along an axis that they have."""
 

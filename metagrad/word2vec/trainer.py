@@ -22,66 +22,82 @@ import numpy as np
 from tqdm import tqdm
 
 from ..cuda import get_device
-from ..nn import Embedding
 from ..serialization import load, save
 from .blocks import BlockCutter
 from .corpus import Corpus
-from .models import SGNS
+from .models import MODELS, make_model
 from .sampling import NoiseSampler, keep_probability, noise_distribution
-from .training import Step, counted, run
+from .training import Schedule, Step, counted, run
 from .vectors import WordVectors
 from .vocabulary import Vocabulary
 from .worker import open_tables, share
 
 _FORMAT = "metagrad word2vec checkpoint 1"
-_FILES = {"ids": np.int32, "offsets": np.int64, "keep": np.float32, "noise": np.float64}
+_FILES = {"ids": np.int32, "offsets": np.int64, "keep": np.float32, "noise": np.float64, "counts": np.int64}
 
-# A step's gradients add up. How often, times lr, the most frequent word may stand in a step, and how often, times
-# lr, a word of it may recur on average. 1024 words of English at lr 0.025 have about 0.3 and 0.03.
-_FARTHEST, _RECURRING = 0.35, 0.05
+_LOGITS = 1 << 24  # of a step with the full softmax, at most: 64 MB
+
+_CHOICES = {
+    "model": tuple(dict.fromkeys(model for model, _ in MODELS)),
+    "loss": tuple(dict.fromkeys(loss for _, loss in MODELS)),
+    "collisions": ("skip", "redraw"),
+}
+
+# The C tool passes the gradient of a mean on to each of its words undivided. Ours is the derivative, so that CBOW
+# takes a rate as many times as large as a word has contexts: 0.05 · 6.
+_LR = {"skipgram": 0.025, "cbow": 0.3}
 
 Callback = Callable[["Word2Vec", int], "bool | None"]
 
 
 @dataclasses.dataclass
 class Word2Vec:
-    """Skip-gram with negative sampling, trained on blocks.
+    """Word vectors by skip-gram or CBOW, trained on blocks.
 
+    model: "skipgram", each context is predicted from the centre; or "cbow", the centre from the mean of its contexts.
+    loss: "negatives", against noise words; "hierarchical", along a Huffman tree; or "softmax", against all words,
+    which costs the size of the vocabulary a word.
     dim: numbers in a vector. window: the radius of each centre is drawn from 1 … window. negatives: noise words
-    for each pair. sample: frequent words are thinned out, as in the C tool; 0 keeps all. min_count, max_vocab:
-    which words get vectors. epochs: passes over the text. lr: falls linearly, by words seen, to min_lr (a
-    ten-thousandth of it unless given). ns_exponent: noise words come in proportion to count^ns_exponent.
+    for each prediction. collisions: "skip" or "redraw", see BlockCutter. sample: frequent words are thinned out, as
+    in the C tool; 0 keeps all. min_count, max_vocab: which words get vectors. epochs: passes over the text. lr: falls
+    linearly, by words seen, to min_lr (a ten-thousandth of it); 0.025 for skip-gram and 0.3 for CBOW unless given.
+    ns_exponent: noise words come in proportion to count^ns_exponent.
     seed: with one worker, the same seed gives the same vectors, bit for bit. workers: processes that train on
     the same tables, each on one core. device: "cpu" or "cuda:0"; a GPU takes one worker.
-    step: centres trained on at a time, at most. Larger is faster and, from some thousands, worse: the gradients of
-        a step add up, so a word that stands n times in it moves n times as far in one direction. Where the most
-        frequent word would move too far, steps are smaller.
+    step: centres trained on at a time, at most; fewer where frequent words would move too far, see Schedule.
 
-    After training: `vocabulary`, `vectors`, `losses` (the mean loss of a pair, for each epoch), `words_per_second`
-    (kept words that were trained on, over all epochs).
+    After training: `vocabulary`, `vectors`, `losses` (the mean loss of a prediction, for each epoch),
+    `words_per_second` (kept words that were trained on, over all epochs).
     Raises ValueError for options that make no sense.
     """
 
+    model: str = "skipgram"
+    loss: str = "negatives"
     dim: int = 100
     window: int = 5
     negatives: int = 5
+    collisions: str = "skip"
     sample: float = 1e-3
     min_count: int = 5
     max_vocab: int | None = None
     epochs: int = 5
-    lr: float = 0.025
+    lr: float | None = None
     min_lr: float | None = None
     ns_exponent: float = 0.75
     seed: int = 1
     workers: int = 1
     device: str = "cpu"
-    step: int = 1024
+    step: int = 4096
 
     def __post_init__(self) -> None:
         for name in ("dim", "window", "negatives", "epochs", "workers", "step"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, it must be at least 1")
-        if not 0 < self.lr < math.inf:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, it must be one of {', '.join(choices)}")
+        self._lr = _LR[self.model] if self.lr is None else self.lr
+        if not 0 < self._lr < math.inf:
             raise ValueError(f"lr is {self.lr}, it must be above 0")
         if self.workers > 1 and self.device != "cpu":
             raise ValueError(f"{self.workers} workers share tables on the CPU only; a GPU takes workers=1")
@@ -114,9 +130,8 @@ class Word2Vec:
         self._reset()
         corpus = self._corpus(source, None, progress)
         self.vocabulary = corpus.vocabulary
-        self._model = SGNS(len(self.vocabulary), self.dim)
-        first = self._start_rows(len(self.vocabulary))
-        self._model.load_state_dict({"input.weight": first, "output.weight": np.zeros_like(first)})
+        self._model = self._new_model()
+        self._model.input.weight.use_memory(self._start_rows(len(self.vocabulary)))
         return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     @classmethod
@@ -151,7 +166,7 @@ class Word2Vec:
         trainer.vocabulary = Vocabulary(saved["tokens"], saved["counts"])
         trainer._state, trainer.losses = saved["state"], list(saved["losses"])
         trainer._generator.bit_generator.state = saved["generator"]
-        trainer._model = SGNS(1, 1)
+        trainer._model = trainer._new_model()
         for table in ("input", "output"):
             getattr(trainer._model, table).weight.use_memory(saved["tables"][table])
         return trainer
@@ -166,18 +181,24 @@ class Word2Vec:
     ) -> WordVectors:
         """Train what is there on another text, from `lr` down again; its new words of min_count get vectors too.
 
-        Old words keep their ids, new ones come behind them. Counts add up.
+        Old words keep their ids, new ones come behind them. Counts add up. With a hierarchical loss the tree is that
+        of the new counts, and the vectors of its nodes start from 0 again.
         """
         corpus_counts = Corpus.build(source, min_count=1, progress=progress).vocabulary
         old, added = self.vocabulary, dict(zip(corpus_counts.tokens, corpus_counts.counts.tolist(), strict=True))
         fresh = [token for token, count in added.items() if token not in old and count >= self.min_count]
         counts = [count + added.get(token, 0) for token, count in zip(old.tokens, old.counts.tolist(), strict=True)]
         self.vocabulary = Vocabulary([*old.tokens, *fresh], [*counts, *(added[token] for token in fresh)])
-        for name, rows in (("input", self._start_rows(len(fresh))), ("output", np.zeros((len(fresh), self.dim), "f4"))):
-            weight = getattr(self._model, name).weight
-            setattr(self._model, name, Embedding.from_pretrained(np.concatenate([weight.numpy(), rows]), freeze=False))
+        before, self._model = self._model, self._new_model()
+        tables = {"input": self._start_rows(len(fresh)), "output": np.zeros((len(fresh), self.dim), np.float32)}
+        for name in tables if self.loss != "hierarchical" else ["input"]:
+            rows = np.concatenate([getattr(before, name).weight.numpy(), tables[name]])
+            getattr(self._model, name).weight.use_memory(rows)
         self._state = {"epoch": 0, "steps": 0, "totals": [0, 0, 0.0], "words": 0}
         return self._run(self._corpus(source, self.vocabulary, progress), checkpoint, minutes, callbacks, progress)
+
+    def _new_model(self) -> Any:
+        return make_model(self.model, self.loss, self.vocabulary.counts, self.dim)
 
     def _start_rows(self, n: int) -> np.ndarray:
         """n rows of the centre table as training starts from: U(−1/2d, 1/2d)."""
@@ -201,7 +222,7 @@ class Word2Vec:
         counts = self.vocabulary.counts
         keep = keep_probability(counts, self.sample).astype(np.float32)
         noise = noise_distribution(counts, self.ns_exponent, exclude=self.vocabulary.specials)
-        self._total = max(float((counts * keep).sum()) * self.epochs, 1.0)
+        self._schedule = self._plan(counts * keep)
         self._state["text"] = len(corpus.ids)
         self._model.to(self.device)
         callbacks, saved_at, began, before = list(callbacks), time.monotonic(), time.monotonic(), self._state["words"]
@@ -219,14 +240,14 @@ class Word2Vec:
         return self.vectors
 
     def _bar(self, progress: bool) -> tqdm:
-        per_epoch = round(self._total / self.epochs)
+        per_epoch = round(self._schedule.total / self.epochs)
         name = f"epoch {self._state['epoch'] + 1}/{self.epochs}"
         done = self._state["totals"][0]
         return tqdm(desc=name, total=per_epoch, initial=done, unit=" words", unit_scale=True, disable=not progress)
 
     def _report(self, bar: tqdm) -> None:
-        words, pairs, loss = self._state["totals"]
-        bar.set_postfix(loss=f"{loss / max(pairs, 1):.4f}", lr=f"{self._rate():.4g}", refresh=False)
+        words, predictions, loss = self._state["totals"]
+        bar.set_postfix(loss=f"{loss / max(predictions, 1):.4f}", lr=f"{self._rate():.4g}", refresh=False)
         bar.update(words - bar.n)
 
     def _take(self, step: Step) -> None:
@@ -238,22 +259,18 @@ class Word2Vec:
         self._state["steps"] += 1
 
     def _rate(self) -> float:
-        """The learning rate by the words seen so far."""
-        return max(self.lr * (1 - self._state["words"] / self._total), self._least())
+        return self._schedule.rate(self._state["words"])
 
-    def _step(self, keep: np.ndarray) -> int:
-        """The number of centres in a step: what was asked for, or less where few words make up the text."""
-        shares = self.vocabulary.counts * keep
-        shares = shares / shares.sum()
-        bounds = (_FARTHEST / (self.lr * shares.max()), _RECURRING / (self.lr * (shares**2).sum()))
-        return max(min(self.step, *map(int, bounds)), 1)
-
-    def _least(self) -> float:
-        return self.lr * 1e-4 if self.min_lr is None else self.min_lr
+    def _plan(self, kept: np.ndarray) -> Schedule:
+        """The schedule for words that occur so often in an epoch."""
+        longest = self.step if self.loss != "softmax" else max(min(self.step, _LOGITS // len(kept)), 1)
+        min_lr = self._lr * 1e-4 if self.min_lr is None else self.min_lr
+        predictions = self.window + 1 if self.model == "skipgram" else 1  # a radius is (window + 1) / 2 on average
+        return Schedule.of(self._lr, min_lr, self.epochs, longest, kept, predictions, tree=self.loss == "hierarchical")
 
     def _end_epoch(self, callbacks: list[Callback], checkpoint: Any) -> bool:
-        _, pairs, loss = self._state["totals"]
-        self.losses.append(loss / pairs if pairs else math.nan)
+        _, predictions, loss = self._state["totals"]
+        self.losses.append(loss / predictions if predictions else math.nan)
         epoch = self._state["epoch"]
         self._state.update(epoch=epoch + 1, steps=0, totals=[0, 0, 0.0])
         if checkpoint is not None:
@@ -285,14 +302,19 @@ class Word2Vec:
     # Engines: a context that gives a function; each call of it trains one epoch and yields now and then -------
 
     def _engine(self, corpus: Corpus, keep: np.ndarray, noise: np.ndarray) -> Any:
-        cutter: dict[str, Any] = {"window": self.window, "negatives": self.negatives, "step": self._step(keep)}
+        cutter: dict[str, Any] = {
+            "window": self.window,
+            "negatives": self.negatives if self._model.noise else 0,
+            "predicts": self._model.predicts,
+            "collisions": self.collisions,
+        }
         if self.workers == 1:
             return self._alone(corpus, BlockCutter(NoiseSampler(noise), keep, **cutter))
-        return self._together(corpus, {"keep": keep, "noise": noise}, cutter)
+        return self._together(corpus, {"keep": keep, "noise": noise, "counts": self.vocabulary.counts}, cutter)
 
     @contextlib.contextmanager
     def _alone(self, corpus: Corpus, cutter: BlockCutter) -> Iterator[Callable[[], Iterator[None]]]:
-        """In this process. A resumed epoch is cut anew, and the steps that were done are skipped.
+        """In this process. A resumed epoch is cut anew, as it was, and the steps that were done are skipped.
 
         Blocks are cut between steps, not by a thread ahead of them: two threads would wait for each other's
         hold on the interpreter longer (0.49 M words/s, measured) than the cutting takes (0.59 M).
@@ -300,11 +322,15 @@ class Word2Vec:
 
         def epoch() -> Iterator[None]:
             self._epoch_state = self._generator.bit_generator.state
-            blocks = cutter.steps(corpus.ids, corpus.offsets, self._generator)
-            for _ in range(self._state["steps"]):
-                next(blocks)
+            done, self._state["words"] = self._state["steps"], self._state["words"] - self._state["totals"][0]
+            blocks = cutter.steps(
+                corpus.ids, corpus.offsets, self._generator, lambda: self._schedule.step(self._state["words"])
+            )
+            steps = counted(blocks, cutter.predicts)
+            for _ in range(done):
+                self._state["words"] += next(steps).words
             last = time.monotonic()
-            for step in run(self._model, counted(blocks), self._rate):
+            for step in run(self._model, steps, self._rate):
                 self._take(step)
                 if time.monotonic() - last > 0.2:
                     last = time.monotonic()
@@ -328,10 +354,9 @@ class Word2Vec:
             np.save(folder / "output.npy", self._model.output.weight.numpy())
             np.save(folder / "progress.npy", np.zeros((self.workers, 3)))
             options = {
+                "model": [self.model, self.loss, self.dim],
                 "cutter": cutter,
-                "total": self._total,
-                "lr": self.lr,
-                "min_lr": self._least(),
+                "schedule": dataclasses.asdict(self._schedule),
                 "seed": self.seed,
             }
             (folder / "options.json").write_text(json.dumps(options))
@@ -376,7 +401,7 @@ def _worker(folder: Path, part: int, parts: int) -> Iterator[subprocess.Popen]:
     place = str(Path(__file__).parents[2])
     path = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
-        [sys.executable, "-m", "metagrad.word2vec.worker", str(folder), str(part), str(parts)],
+        [sys.executable, "-c", "from metagrad.word2vec.worker import main; main()", str(folder), str(part), str(parts)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
