@@ -90,8 +90,13 @@ def walk(
                         part = _new_array(part, lift)
                     gradients[edge] = part
                 elif type(held) is ndarray:
-                    if not edge.serial and held.nbytes >= _LARGE and type(part) is ndarray:
+                    if held.nbytes < _LARGE or type(part) is not ndarray:
+                        gradients[edge] = held + part
+                    elif not edge.serial:
                         held += part
+                    elif part.base is None and not _is_held(part, grad, grads, saved):
+                        part += held
+                        gradients[edge] = part
                     else:
                         gradients[edge] = held + part
                 else:

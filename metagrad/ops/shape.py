@@ -96,7 +96,10 @@ class Fold(Function):
             whole = min(n, (length - start) // step)  # windows that a whole step follows: all, or all but the last
             places = total[along(slice(start, start + whole * step))].reshape(shape[:axis] + (whole, step) + rest)
             places = places[along(slice(None), slice(0, long))]
-            places += part[along(slice(0, whole))]
+            if start == 0:
+                places[...] = part[along(slice(0, whole))]
+            else:
+                places += part[along(slice(0, whole))]
             if whole < n:
                 places = total[along(slice(start + whole * step, start + whole * step + long))]
                 places += part[along(whole)]
