@@ -322,3 +322,11 @@ def test_both_passes_show_their_progress(tmp_path, capsys):
     assert "reading" in shown and "4.00k/4.00k" in shown and "encoding" in shown
     Corpus.build(path)
     assert capsys.readouterr().err == ""
+
+
+def test_occurrences_are_those_of_this_text(tmp_path, monkeypatch):
+    monkeypatch.setattr("metagrad.word2vec.corpus._BLOCK", 2)
+    vocabulary = Corpus.build([["a", "a", "b", "c"]]).vocabulary
+    for folder in (None, tmp_path):
+        corpus = Corpus.build([["c", "b", "c"], ["c", "z"]], vocabulary, folder=folder)
+        assert corpus.occurrences().tolist() == [0, 1, 3] and corpus.folder == folder

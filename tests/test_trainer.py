@@ -176,6 +176,29 @@ def test_steps_are_as_long_as_frequent_words_allow_and_grow_as_the_rate_falls():
     assert Schedule.of(0.1, 0.1, 5, 5000, even, predictions=1, tree=True).step(0) == 360
 
 
+def test_more_training_is_scheduled_by_its_own_text():
+    """Not by the counts of both: else the rate would stop half way."""
+    trainer, rates = small(epochs=2), []
+    train(trainer)
+    trainer.train_more(sentences(60), progress=False, callbacks=[lambda t, epoch: rates.append(t._rate())])
+    np.testing.assert_allclose(rates[0], 0.025, rtol=0.05)
+    assert rates[1] < 0.002
+    with pytest.raises(TypeError, match="the text itself"):
+        trainer.train_more(Corpus.build(sentences(9)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_corpus_in_memory_trains_like_one_in_files(workers, tmp_path):
+    if workers == 1:
+        a = train(small(), Corpus.build(sentences(), min_count=5))
+        b = train(small(), Corpus.build(sentences(), min_count=5, folder=tmp_path))
+        np.testing.assert_array_equal(a.vectors, b.vectors)
+        np.testing.assert_array_equal(a.vectors, train(small()).vectors)
+    else:
+        assert learned(train(small(workers=2), Corpus.build(sentences(), min_count=5)))
+        assert learned(train(small(workers=2), Corpus.build(sentences(), min_count=5, folder=tmp_path)))
+
+
 def test_a_callback_sees_each_epoch_and_may_end_the_training():
     seen = []
 

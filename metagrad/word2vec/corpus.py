@@ -110,12 +110,27 @@ class Corpus:
     ids: (N,) int32, all sentences one behind the other. offsets: (S + 1,) int64; sentence s is
     ids[offsets[s] : offsets[s + 1]]. Words that the vocabulary dropped are not there, and neither are
     sentences that this emptied. vocabulary: what the ids mean. Both arrays are read-only.
+    folder: where they lie as files that are mapped into memory, or None if they are in memory themselves.
     """
 
-    def __init__(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        ids: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        vocabulary: Vocabulary,
+        folder: Path | None = None,
+    ) -> None:
         self.ids = ids
         self.offsets = offsets
         self.vocabulary = vocabulary
+        self.folder = folder
+
+    def occurrences(self) -> NDArray[np.int64]:
+        """(V,) how often each word of the vocabulary stands in this text."""
+        counts = np.zeros(len(self.vocabulary), np.int64)
+        for start in range(0, len(self.ids), _BLOCK):
+            counts += np.bincount(self.ids[start : start + _BLOCK], minlength=len(counts))
+        return counts
 
     @classmethod
     def build(
@@ -191,7 +206,7 @@ class Corpus:
         )
         if not whole:
             raise ValueError(f"the files of the corpus in {place} do not belong together: build it anew")
-        return cls(ids, offsets, vocabulary)
+        return cls(ids, offsets, vocabulary, place)
 
     def __len__(self) -> int:
         """The number of sentences."""

@@ -33,7 +33,6 @@ from .vocabulary import Vocabulary
 from .worker import open_tables, share
 
 _FORMAT = "metagrad word2vec checkpoint 1"
-_FILES = {"ids": np.int32, "offsets": np.int64, "keep": np.float32, "noise": np.float64, "counts": np.int64}
 
 _LOGITS = 1 << 24  # of a step with the full softmax, at most: 64 MB
 
@@ -128,11 +127,11 @@ class Word2Vec:
         Raises FloatingPointError when the loss is no longer finite; the checkpoint is then the last good one.
         """
         self._reset()
-        corpus = self._corpus(source, None, progress)
-        self.vocabulary = corpus.vocabulary
-        self._model = self._new_model()
-        self._model.input.weight.use_memory(self._start_rows(len(self.vocabulary)))
-        return self._run(corpus, checkpoint, minutes, callbacks, progress)
+        with self._corpus(source, None, progress) as corpus:
+            self.vocabulary = corpus.vocabulary
+            self._model = self._new_model()
+            self._model.input.weight.use_memory(self._start_rows(len(self.vocabulary)))
+            return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     @classmethod
     def resume(
@@ -148,13 +147,13 @@ class Word2Vec:
         With one worker the vectors are bit for bit those of a run that was not.
         """
         trainer = cls.from_checkpoint(checkpoint)
-        corpus = trainer._corpus(source, trainer.vocabulary, progress)
-        if len(corpus.ids) != trainer._state["text"]:
-            raise ValueError(
-                f"the text has {len(corpus.ids):,} words of the vocabulary, the checkpoint's had "
-                f"{trainer._state['text']:,}: resume goes on with the same text"
-            )
-        return trainer._run(corpus, checkpoint, minutes, callbacks, progress)
+        with trainer._corpus(source, trainer.vocabulary, progress) as corpus:
+            if len(corpus.ids) != trainer._state["text"]:
+                raise ValueError(
+                    f"the text has {len(corpus.ids):,} words of the vocabulary, the checkpoint's had "
+                    f"{trainer._state['text']:,}: resume goes on with the same text"
+                )
+            return trainer._run(corpus, checkpoint, minutes, callbacks, progress)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str | os.PathLike[str]) -> Word2Vec:
@@ -184,8 +183,11 @@ class Word2Vec:
         Old words keep their ids, new ones come behind them. Counts add up. With a hierarchical loss the tree is that
         of the new counts, and the vectors of its nodes start from 0 again.
         """
-        corpus_counts = Corpus.build(source, min_count=1, progress=progress).vocabulary
-        old, added = self.vocabulary, dict(zip(corpus_counts.tokens, corpus_counts.counts.tolist(), strict=True))
+        if isinstance(source, Corpus):
+            raise TypeError("a Corpus has no words but those of its vocabulary: give train_more the text itself")
+        with self._built(source, progress, min_count=1) as corpus:
+            added = dict(zip(corpus.vocabulary.tokens, corpus.vocabulary.counts.tolist(), strict=True))
+        old = self.vocabulary
         fresh = [token for token, count in added.items() if token not in old and count >= self.min_count]
         counts = [count + added.get(token, 0) for token, count in zip(old.tokens, old.counts.tolist(), strict=True)]
         self.vocabulary = Vocabulary([*old.tokens, *fresh], [*counts, *(added[token] for token in fresh)])
@@ -195,7 +197,8 @@ class Word2Vec:
             rows = np.concatenate([getattr(before, name).weight.numpy(), tables[name]])
             getattr(self._model, name).weight.use_memory(rows)
         self._state = {"epoch": 0, "steps": 0, "totals": [0, 0, 0.0], "words": 0}
-        return self._run(self._corpus(source, self.vocabulary, progress), checkpoint, minutes, callbacks, progress)
+        with self._corpus(source, self.vocabulary, progress) as corpus:
+            return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     def _new_model(self) -> Any:
         return make_model(self.model, self.loss, self.vocabulary.counts, self.dim)
@@ -209,12 +212,24 @@ class Word2Vec:
         """The word vectors as they are now: the centre table."""
         return WordVectors(self.vocabulary.tokens, self._model.input.weight, self.vocabulary.counts)
 
-    def _corpus(self, source: Any, vocabulary: Vocabulary | None, progress: bool) -> Corpus:
+    @contextlib.contextmanager
+    def _corpus(self, source: Any, vocabulary: Vocabulary | None, progress: bool) -> Iterator[Corpus]:
+        """The text as a Corpus, with the ids of a vocabulary, or of one that is made of it."""
         if isinstance(source, Corpus):
-            return source
-        if vocabulary is not None:
-            return Corpus.build(source, vocabulary, progress=progress)
-        return Corpus.build(source, min_count=self.min_count, max_size=self.max_vocab, progress=progress)
+            if vocabulary is not None and source.vocabulary != vocabulary:
+                raise ValueError("the Corpus has another vocabulary than the checkpoint: give the text itself")
+            yield source
+            return
+        chosen = {"min_count": self.min_count, "max_size": self.max_vocab} if vocabulary is None else {}
+        with self._built(source, progress, vocabulary=vocabulary, **chosen) as corpus:
+            yield corpus
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _built(source: Any, progress: bool, **options: Any) -> Iterator[Corpus]:
+        """A Corpus in files, so that memory does not grow with the text. They go with the block."""
+        with tempfile.TemporaryDirectory(prefix="metagrad-", ignore_cleanup_errors=True) as folder:
+            yield Corpus.build(source, progress=progress, folder=folder, **options)
 
     def _run(
         self, corpus: Corpus, checkpoint: Any, minutes: float, callbacks: Iterable[Callback], progress: bool
@@ -222,7 +237,7 @@ class Word2Vec:
         counts = self.vocabulary.counts
         keep = keep_probability(counts, self.sample).astype(np.float32)
         noise = noise_distribution(counts, self.ns_exponent, exclude=self.vocabulary.specials)
-        self._schedule = self._plan(counts * keep)
+        self._schedule = self._plan(corpus.occurrences() * keep)
         self._state["text"] = len(corpus.ids)
         self._model.to(self.device)
         callbacks, saved_at, began, before = list(callbacks), time.monotonic(), time.monotonic(), self._state["words"]
@@ -347,13 +362,16 @@ class Word2Vec:
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         with tempfile.TemporaryDirectory(prefix="metagrad-", dir=memory) as name, contextlib.ExitStack() as stack:
             folder = Path(name)
-            shared = {**arrays, "ids": corpus.ids, "offsets": corpus.offsets}
-            for key, dtype in _FILES.items():
-                np.save(folder / f"{key}.npy", np.asarray(shared[key], dtype))
+            text = corpus.folder
+            if text is None:
+                text, arrays = folder, {**arrays, "ids": corpus.ids, "offsets": corpus.offsets}
+            for key, array in arrays.items():
+                np.save(folder / f"{key}.npy", array)
             np.save(folder / "input.npy", self._model.input.weight.numpy())
             np.save(folder / "output.npy", self._model.output.weight.numpy())
             np.save(folder / "progress.npy", np.zeros((self.workers, 3)))
             options = {
+                "text": str(text),
                 "model": [self.model, self.loss, self.dim],
                 "cutter": cutter,
                 "schedule": dataclasses.asdict(self._schedule),

@@ -37,8 +37,9 @@ def main() -> None:
     tables = open_tables(folder)
     progress = tables["progress"]  # (parts, 3): words, predictions and loss of each worker
     options = json.loads((folder / "options.json").read_text())
+    places = {"ids": Path(options["text"]), "offsets": Path(options["text"])}
     names = ("ids", "offsets", "keep", "noise", "counts")
-    fixed = {name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in names}
+    fixed = {name: np.load(places.get(name, folder) / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in names}
     cutter = BlockCutter(NoiseSampler(fixed["noise"]), fixed["keep"], **options["cutter"])
     model, loss, dim = options["model"]
     trained = make_model(model, loss, fixed["counts"], dim)
