@@ -16,6 +16,7 @@ setup(
     packages=find_packages(include=["metagrad", "metagrad.*"]),
     package_data={"metagrad": ["py.typed"]},
     install_requires=["numpy>=2.0", "tqdm"],
+    entry_points={"console_scripts": ["metagrad-word2vec = metagrad.word2vec.cli:main"]},
     extras_require={
         "cuda12": ["cupy-cuda12x>=14"],
         "cuda13": ["cupy-cuda13x>=14"],

@@ -53,6 +53,15 @@ def load(path: str | os.PathLike) -> Any:
             ) from error
 
 
+def is_archive(path: str | os.PathLike) -> bool:
+    """Whether a file looks like one that `save` wrote."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _STRUCTURE in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
 def _describe(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """`value` as JSON, each part as {kind: content}; arrays go to `arrays`, named after their place."""
     if isinstance(value, Tensor):

@@ -263,7 +263,7 @@ def test_paths_may_be_strings_and_keep_the_name_they_are_given(tmp_path, monkeyp
 def test_a_folder_or_a_missing_folder_is_refused_as_a_place_to_save(tmp_path):
     with pytest.raises(ValueError, match="exists and is not a file"):
         metagrad.save(1, tmp_path)
-    with pytest.raises(FileNotFoundError, match="the folder .*missing' does not exist"):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*missing'"):
         metagrad.save(1, tmp_path / "missing" / "x.npz")
     assert os.listdir(tmp_path) == []
 

@@ -157,6 +157,11 @@ def evaluate_analogies(
     return AnalogiesResult(dict(zip(names, map(Score, *tallies), strict=True)))
 
 
+def holds_analogies(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is for evaluate_analogies, its first line naming a section, rather than for evaluate_pairs."""
+    return next(_lines(path), ("", ""))[1].startswith(":")
+
+
 def spearman(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     """Spearman's ρ of (N,) and (N,): Pearson's correlation of their ranks, those of equal values averaged."""
     return pearson(ranks(a), ranks(b))

@@ -36,7 +36,7 @@ _FORMAT = "metagrad word2vec checkpoint 1"
 
 _LOGITS = 1 << 24  # of a step with the full softmax, at most: 64 MB
 
-_CHOICES = {
+CHOICES = {
     "model": tuple(dict.fromkeys(model for model, _ in MODELS)),
     "loss": tuple(dict.fromkeys(loss for _, loss in MODELS)),
     "collisions": ("skip", "redraw"),
@@ -92,7 +92,7 @@ class Word2Vec:
         for name in ("dim", "window", "negatives", "epochs", "workers", "step"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, it must be at least 1")
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, it must be one of {', '.join(choices)}")
         self._lr = _LR[self.model] if self.lr is None else self.lr
@@ -146,14 +146,24 @@ class Word2Vec:
 
         With one worker the vectors are bit for bit those of a run that was not.
         """
-        trainer = cls.from_checkpoint(checkpoint)
-        with trainer._corpus(source, trainer.vocabulary, progress) as corpus:
-            if len(corpus.ids) != trainer._state["text"]:
+        return cls.from_checkpoint(checkpoint).go_on(source, checkpoint, minutes, callbacks, progress)
+
+    def go_on(
+        self,
+        source: Any,
+        checkpoint: str | os.PathLike[str] | None = None,
+        minutes: float = 10.0,
+        callbacks: Iterable[Callback] = (),
+        progress: bool = True,
+    ) -> WordVectors:
+        """What `resume` does, of a trainer that came from a checkpoint."""
+        with self._corpus(source, self.vocabulary, progress) as corpus:
+            if len(corpus.ids) != self._state["text"]:
                 raise ValueError(
                     f"the text has {len(corpus.ids):,} words of the vocabulary, the checkpoint's had "
-                    f"{trainer._state['text']:,}: resume goes on with the same text"
+                    f"{self._state['text']:,}: resume goes on with the same text"
                 )
-            return trainer._run(corpus, checkpoint, minutes, callbacks, progress)
+            return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str | os.PathLike[str]) -> Word2Vec:

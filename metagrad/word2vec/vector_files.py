@@ -20,12 +20,12 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import written_beside
+from ..files import check_target, written_beside
 
 Path = str | os.PathLike[str]
 
 FORMATS = ("text", "glove", "binary", "npz", "npy")
-_FORMAT_OF_ENDING = {
+ENDINGS = {
     ".txt": "text",
     ".vec": "text",
     ".glove": "glove",
@@ -81,7 +81,7 @@ def write(
     """Write word vectors; see `WordVectors.save`, which this serves, for formats, options and errors."""
     name = os.fspath(path)
     kind = format_of(path, format)
-    _check_target(name)
+    check_target(name)
     _check_tokens(tokens, kind)
     if not allow_nonfinite:
         _check_finite(tokens, vectors)
@@ -100,10 +100,10 @@ def format_of(path: Path, format: str | None = None) -> str:
     """The format of a file: the one asked for, else what its name's ending says; ValueError if neither does."""
     stem = os.fspath(path).removesuffix(".gz")
     is_gzip = stem != os.fspath(path)
-    kind = _FORMAT_OF_ENDING.get(os.path.splitext(stem)[1].lower()) if format is None else format
+    kind = ENDINGS.get(os.path.splitext(stem)[1].lower()) if format is None else format
     if kind is None:
         raise ValueError(
-            f"the ending of {os.fspath(path)} names no format ({', '.join(_FORMAT_OF_ENDING)}, "
+            f"the ending of {os.fspath(path)} names no format ({', '.join(ENDINGS)}, "
             f"some with .gz); give format=, one of {', '.join(FORMATS)}"
         )
     if kind not in FORMATS:
@@ -412,14 +412,6 @@ def _write_word2vec(
     else:
         for token, line in zip(tokens, rows_as_text(vectors), strict=True):
             file.write(f"{token} {line}\n".encode())
-
-
-def _check_target(name: str) -> None:
-    folder = os.path.dirname(os.path.abspath(name))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"cannot write {name}: there is no folder {folder}")
-    if os.path.exists(name) and not os.path.isfile(name):
-        raise ValueError(f"cannot write {name}: it is there already, and no ordinary file")
 
 
 def _check_tokens(tokens: Sequence[str], kind: str) -> None:

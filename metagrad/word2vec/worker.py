@@ -8,6 +8,7 @@ input; the worker answers "done", or "error MESSAGE", on standard output.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def share(model: Any, tables: dict[str, np.ndarray]) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     folder, part, parts = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     tables = open_tables(folder)
     progress = tables["progress"]  # (parts, 3): words, predictions and loss of each worker
