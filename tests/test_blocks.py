@@ -18,12 +18,12 @@ def small_text(seed=0, sentences=9):
 
 def cutter(**options):
     noise = NoiseSampler(np.arange(1, V + 1))
-    return BlockCutter(noise, **{"window": 3, "negatives": 5, "block": 4, "stretch": 8, "shared": 4, **options})
+    return BlockCutter(noise, **{"window": 3, "negatives": 5, "block": 4, "shared": 4, **options})
 
 
-def steps(cut, ids, offsets, seed=0, step=16, **options):
+def steps(cut, ids, offsets, seed=0, step=16, stretch=8, **options):
     generator = np.random.default_rng(seed) if isinstance(seed, int) else seed
-    return list(cut.steps(ids, offsets, generator, step, **options))
+    return list(cut.steps(ids, offsets, generator, (step, stretch), **options))
 
 
 def centres_of(blocks):
@@ -55,7 +55,7 @@ def plain_pairs(ids, offsets, window):
 @pytest.mark.parametrize("window", [1, 3, 6])
 def test_a_fixed_window_gives_exactly_the_pairs_within_sentences(block, stretch, step, window):
     ids, offsets = small_text()
-    found = steps(cutter(block=block, stretch=stretch, window=window, shrink=False), ids, offsets, step=step)
+    found = steps(cutter(block=block, window=window, shrink=False), ids, offsets, step=step, stretch=stretch)
     pairs = [pair for blocks in found for pair in pairs_of(blocks)]
     assert sorted(pairs) == sorted(plain_pairs(ids, offsets, window))
     assert sum(blocks.contexts_of_each().sum() for blocks in found) == len(pairs)
@@ -177,9 +177,9 @@ def test_shares_of_a_text_are_the_whole_text(monkeypatch):
 def test_the_length_of_a_step_is_asked_for_as_the_text_goes_on(monkeypatch):
     monkeypatch.setattr("metagrad.word2vec.blocks._CHUNK", 32)
     ids, offsets = np.zeros(96, np.int32), np.array([0, 96])
-    lengths = iter([8, 16, 32])
-    found = cutter().steps(ids, offsets, np.random.default_rng(0), lambda: next(lengths))
-    assert [blocks.centres.size for blocks in found] == [8] * 4 + [16] * 2 + [32]
+    sizes = iter([(8, 8), (16, 8), (32, 16)])
+    found = list(cutter().steps(ids, offsets, np.random.default_rng(0), lambda: next(sizes)))
+    assert [blocks.centres.shape for blocks in found] == [(1, 8)] * 4 + [(2, 8)] * 2 + [(2, 16)]
 
 
 def test_without_negatives_there_is_no_noise():

@@ -32,10 +32,10 @@ def made(kind, dim=DIM):
 def blocks_for(model, stretch=8, dtype=np.float64):
     ids = np.random.default_rng(0).integers(0, V, 19).astype(np.int32)
     cutter = BlockCutter(
-        NoiseSampler(np.ones(V)), window=2, block=4, stretch=stretch, shared=3, predicts=model.predicts,
+        NoiseSampler(np.ones(V)), window=2, block=4, shared=3, predicts=model.predicts,
         negatives=5 if model.noise else 0,
     )  # fmt: skip
-    blocks = next(cutter.steps(ids, np.array([0, 9, 10, 19]), np.random.default_rng(1), 24))
+    blocks = next(cutter.steps(ids, np.array([0, 9, 10, 19]), np.random.default_rng(1), (24, stretch)))
     return blocks._replace(pairs=blocks.pairs.astype(dtype), noise_weights=blocks.noise_weights.astype(dtype))
 
 

@@ -165,15 +165,19 @@ def test_the_rate_falls_with_the_words_seen_from_lr_to_min_lr(workers):
 
 def test_steps_are_as_long_as_frequent_words_allow_and_grow_as_the_rate_falls():
     kept = np.array([10.0, 30, 20, 40])  # two words of the text are the same in 0.3 of all cases
-    schedule = Schedule.of(0.01, 0.001, 5, 1000, kept, predictions=6)
-    assert schedule.total == 500
-    assert schedule.step(0) == int(0.3 / 0.3 / 6 / 0.01)
-    assert schedule.step(250) == int(0.3 / 0.3 / 6 / 0.005)
-    assert schedule.step(499) == int(0.3 / 0.3 / 6 / 0.001)
-    assert Schedule.of(0.01, 0.001, 5, 20, kept, predictions=1).step(499) == 20
-    assert Schedule.of(100, 10, 5, 20, kept, predictions=1).step(0) == 1
+
+    def sizes(words, lr=0.01, longest=(1000, 64), **more):
+        return Schedule.of(lr, lr / 10, 5, kept, longest=longest, **more).sizes(words)
+
+    assert Schedule.of(0.01, 0.001, 5, kept).total == 500
+    for words, rate in ((0, 0.01), (250, 0.005), (499, 0.001)):
+        step, stretch = sizes(words, predictions=6, draws=5)
+        assert step == int(0.3 / 0.3 / 6 / rate) and stretch == min(int(1.5 / 5 / 6 / rate), 64)
+    assert sizes(499, longest=(20, 10)) == (20, 10)
+    assert sizes(0, lr=100, draws=5) == (1, 1)
+    assert sizes(0, workers=4) == (sizes(0)[0] // 4, 64)
     even = np.ones(1_000_000)
-    assert Schedule.of(0.1, 0.1, 5, 5000, even, predictions=1, tree=True).step(0) == 360
+    assert Schedule.of(0.1, 0.1, 5, even, longest=(5000, 64), tree=True).sizes(0)[0] == 360
 
 
 def test_more_training_is_scheduled_by_its_own_text():

@@ -64,7 +64,7 @@ def main() -> None:
         model = SGNS(len(counts), options.dim)
         optimizer = SGD(model.parameters(), lr=LR)
         W, C = model.input.weight.numpy().copy(), model.output.weight.numpy().copy()
-        steps = cutter.steps(corpus.ids, corpus.offsets, np.random.default_rng(0), centres)
+        steps = cutter.steps(corpus.ids, corpus.offsets, np.random.default_rng(0), (centres, 64))
         times: dict[str, list[float]] = {"metagrad": [], "hand": [], "cutting": []}
         for _ in range(options.rounds):
             start = time.perf_counter()
@@ -81,7 +81,7 @@ def main() -> None:
             for name, seconds in zip(times, (trained - cut, done - trained, cut - start)):
                 times[name].append(1e6 * seconds / max(len(some), 1))
             if len(some) < 20 * 1024 // centres:  # the text is at its end
-                steps = cutter.steps(corpus.ids, corpus.offsets, np.random.default_rng(1), centres)
+                steps = cutter.steps(corpus.ids, corpus.offsets, np.random.default_rng(1), (centres, 64))
         np.testing.assert_allclose(model.input.weight.numpy(), W, rtol=1e-3, atol=1e-5)  # they are the same step
         ours, hand, cutting = (np.median(values) for values in times.values())
         print(f"{centres:>8} {ours:>12.0f} {hand:>12.0f} {ours / hand:>7.2f}   {cutting:>10.0f}")

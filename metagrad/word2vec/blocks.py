@@ -47,8 +47,8 @@ class BlockCutter:
 
     noise: what noise words are drawn from. keep: (V,) probability that an occurrence of a word is kept, drawn
     anew each time; None keeps all. window: the radius of each centre is drawn uniformly from 1 … window, or is
-    `window` if not `shrink`. negatives: K, noise words for each prediction; 0 for models without noise.
-    block, stretch: b, and n·b, the words that share `shared` noise words; neither is longer than a step.
+    `window` if not `shrink`. negatives: K, noise words for each prediction; 0 for models without noise. shared: K',
+    the noise words that a stretch draws. block: b, which is no longer than a stretch.
     predicts: "contexts", each of them by the centre (skip-gram), or "centre", by all contexts together (CBOW).
     collisions: what becomes of a draw that hits a word which is to be predicted. "skip": it does not count for
     that one prediction (the C tool). "redraw": noise is never one of the words that its centre predicts, as if it
@@ -60,7 +60,6 @@ class BlockCutter:
     window: int = 5
     negatives: int = 5
     block: int = 8
-    stretch: int = 64
     shared: int = 16
     shrink: bool = True
     predicts: str = "contexts"
@@ -71,14 +70,15 @@ class BlockCutter:
         ids: NDArray[np.int32],
         offsets: NDArray[np.int64],
         generator: np.random.Generator,
-        step: int | Callable[[], int] = 1024,
+        sizes: tuple[int, int] | Callable[[], tuple[int, int]] = (1024, 32),
         part: int = 0,
         parts: int = 1,
     ) -> Iterator[Blocks]:
         """Every kept word of a text as a centre, once, in stretches of shuffled order.
 
-        ids (N,), offsets (sentences + 1,) as a Corpus has them. step: the centres of a step, at most, or what gives
-        their number and is asked for each hundred thousand words. part, parts: this one of several shares of the text.
+        ids (N,), offsets (sentences + 1,) as a Corpus has them. sizes: the centres of a step and the words of a
+        stretch, n·b, at most; or what gives them and is asked for each hundred thousand words. part, parts: this one
+        of several shares of the text.
         """
         starts = np.arange(0, len(ids), _CHUNK)[part::parts]
         for start in generator.permutation(starts):
@@ -88,8 +88,7 @@ class BlockCutter:
                 kept = generator.random(len(words), dtype=np.float32) < self.keep[words]
                 words, sentence = words[kept], sentence[kept]
             if len(words):
-                size = step if isinstance(step, int) else step()
-                yield from self._cut(words, *self._reach(sentence, generator), generator, size)
+                yield from self._cut(words, *self._reach(sentence, generator), generator, sizes)
 
     def _reach(
         self, sentence: NDArray[np.int64], generator: np.random.Generator
@@ -112,10 +111,11 @@ class BlockCutter:
         left: NDArray[np.int32],
         right: NDArray[np.int32],
         generator: np.random.Generator,
-        step: int,
+        sizes: tuple[int, int] | Callable[[], tuple[int, int]],
     ) -> Iterator[Blocks]:
-        b, w = min(self.block, step), self.window
-        n = max(min(self.stretch, step) // b, 1)
+        step, stretch = sizes() if callable(sizes) else sizes
+        b, w = min(self.block, stretch, step), self.window
+        n = min(stretch, step) // b
         count = -(-len(words) // (n * b))
         # Borders and the rest of the last stretch are filled with words that reach none and that none reaches.
         rest = count * n * b - len(words)

@@ -58,8 +58,11 @@ def plot_words(vectors: WordVectors, tokens: Sequence[str], path: str | os.PathL
     return _saved(figure, path)
 
 
-def plot_loss(losses: Iterable[float], path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw the loss of each epoch, from the first on; saved if `path` is given. ImportError without matplotlib."""
+def plot_loss(losses: Iterable[float], path: str | os.PathLike[str] | None = None, per_epoch: int = 1) -> Figure:
+    """Draw the loss of each epoch, from the first on, or of so many points in each; saved if `path` is given.
+
+    ImportError without matplotlib.
+    """
     values = [float(loss) for loss in losses]
     if not values:
         raise ValueError("plot_loss needs the loss of at least one epoch")
@@ -67,7 +70,8 @@ def plot_loss(losses: Iterable[float], path: str | os.PathLike[str] | None = Non
     from matplotlib.ticker import MaxNLocator
 
     axes = figure.add_subplot()
-    axes.plot(range(1, len(values) + 1), values, marker="o", markersize=3)
+    epochs = [i / per_epoch for i in range(1, len(values) + 1)]
+    axes.plot(epochs, values, marker="o", markersize=3)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("loss")

@@ -34,6 +34,7 @@ from .worker import open_tables, share
 
 _FORMAT = "metagrad word2vec checkpoint 1"
 
+_STRETCH = 64  # words that share noise, at most: longer ones move hardly fewer rows
 _LOGITS = 1 << 24  # of a step with the full softmax, at most: 64 MB
 
 CHOICES = {
@@ -86,7 +87,7 @@ class Word2Vec:
     seed: int = 1
     workers: int = 1
     device: str = "cpu"
-    step: int = 4096
+    step: int = 2048
 
     def __post_init__(self) -> None:
         for name in ("dim", "window", "negatives", "epochs", "workers", "step"):
@@ -288,10 +289,18 @@ class Word2Vec:
 
     def _plan(self, kept: np.ndarray) -> Schedule:
         """The schedule for words that occur so often in an epoch."""
-        longest = self.step if self.loss != "softmax" else max(min(self.step, _LOGITS // len(kept)), 1)
-        min_lr = self._lr * 1e-4 if self.min_lr is None else self.min_lr
-        predictions = self.window + 1 if self.model == "skipgram" else 1  # a radius is (window + 1) / 2 on average
-        return Schedule.of(self._lr, min_lr, self.epochs, longest, kept, predictions, tree=self.loss == "hierarchical")
+        step = self.step if self.loss != "softmax" else max(min(self.step, _LOGITS // len(kept)), 1)
+        return Schedule.of(
+            self._lr,
+            self._lr * 1e-4 if self.min_lr is None else self.min_lr,
+            self.epochs,
+            kept,
+            longest=(step, _STRETCH),
+            predictions=self.window + 1 if self.model == "skipgram" else 1,  # a radius is half of window + 1 on average
+            draws=self.negatives / BlockCutter.shared if self._model.noise else 0,
+            tree=self.loss == "hierarchical",
+            workers=self.workers,
+        )
 
     def _end_epoch(self, callbacks: list[Callback], checkpoint: Any) -> bool:
         _, predictions, loss = self._state["totals"]
@@ -349,7 +358,7 @@ class Word2Vec:
             self._epoch_state = self._generator.bit_generator.state
             done, self._state["words"] = self._state["steps"], self._state["words"] - self._state["totals"][0]
             blocks = cutter.steps(
-                corpus.ids, corpus.offsets, self._generator, lambda: self._schedule.step(self._state["words"])
+                corpus.ids, corpus.offsets, self._generator, lambda: self._schedule.sizes(self._state["words"])
             )
             steps = counted(blocks, cutter.predicts)
             for _ in range(done):

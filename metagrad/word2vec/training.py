@@ -15,42 +15,62 @@ from ..nn import Module
 from ..optim import SGD
 from .blocks import Blocks
 
-# A step's gradients add up: a row that is in n of its predictions moves n times as far in one direction. How many
-# predictions, times lr, may concern the most frequent word; a word on average; the root of a tree, where the
-# gradients of most of them cancel. (1024 words of English at lr 0.025 and window 5 have 1.9, 0.2, 150.)
-_MOST, _AVERAGE, _ROOT = 2.1, 0.3, 36.0
+# A step's gradients add up: a row that is in n of its predictions moves n times as far in one direction. So rate times
+# the number of predictions is bounded that concern, in one step, the most frequent word; a word on average; the root
+# of a tree, where the gradients of most of them cancel; one draw of a noise word. (1024 words of English at rate 0.025
+# and window 5 have 1.9, 0.2 and 150; a noise word that serves 32 of them 1.5.) Beyond twice these numbers training
+# was seen to diverge. Processes that work on the same tables do not see each other's steps, so that these add up too.
+_MOST, _AVERAGE, _ROOT, _NOISE = 2.1, 0.3, 36.0, 1.5
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How to learn after so many words: at a rate that falls linearly from lr to min_lr over `total` words, in steps
-    of up to `longest` centres and as many as keep rate · centres within `bound`: steps grow as the rate falls."""
+    """How to learn after so many words: at a rate that falls linearly from lr to min_lr over `total` words, and in
+    steps and stretches that grow as it falls, up to `longest`.
+
+    bounds: what rate · centres of a step and rate · words of a stretch are to stay below.
+    """
 
     lr: float
     min_lr: float
     total: float
-    longest: int
-    bound: float
+    longest: tuple[int, int]
+    bounds: tuple[float, float]
 
     @classmethod
     def of(
-        cls, lr: float, min_lr: float, epochs: int, longest: int, kept: NDArray[np.floating], predictions: float,
+        cls,
+        lr: float,
+        min_lr: float,
+        epochs: int,
+        kept: NDArray[np.floating],
+        *,
+        longest: tuple[int, int] = (2048, 64),
+        predictions: float = 1.0,
+        draws: float = 0.0,
         tree: bool = False,
-    ) -> Schedule:  # fmt: skip
-        """kept (V,): the occurrences of each word that an epoch trains on. predictions: by each word, or of it.
+        workers: int = 1,
+    ) -> Schedule:
+        """kept (V,): the occurrences of each word that an epoch trains on. predictions: by each centre, or of it.
 
-        tree: whether words are predicted along the paths of a tree.
+        draws: for how many draws a noise word stands in each prediction, K/K'. tree: whether words are predicted
+        along the paths of a tree.
         """
         words = max(float(kept.sum()), 1.0)
         shares = np.maximum(kept / words, 1e-12)
-        bound = min(_MOST / shares.max(), _AVERAGE / (shares**2).sum(), _ROOT if tree else np.inf)
-        return cls(lr, min_lr, words * epochs, longest, float(bound / predictions))
+        step = min(_MOST / shares.max(), _AVERAGE / (shares**2).sum(), _ROOT if tree else math.inf)
+        stretch = _NOISE / draws if draws else math.inf
+        bounds = float(step / predictions / workers), float(stretch / predictions)
+        return cls(lr, min_lr, words * epochs, longest, bounds)
 
     def rate(self, words: float) -> float:
         return max(self.lr * (1 - words / self.total), self.min_lr)
 
-    def step(self, words: float) -> int:
-        return max(int(min(self.longest, self.bound / self.rate(words))), 1)
+    def sizes(self, words: float) -> tuple[int, int]:
+        """The centres of a step and the words of a stretch."""
+        rate = self.rate(words)
+        step, stretch = (max(int(min(most, bound / rate)), 1) for most, bound in zip(self.longest, self.bounds))
+        return step, stretch
 
 
 class Counted(NamedTuple):

@@ -51,13 +51,13 @@ def main() -> None:
     def rate() -> float:
         return schedule.rate(progress[:, 0].sum())
 
-    def longest() -> int:
-        return schedule.step(progress[:, 0].sum())
+    def sizes() -> tuple[int, int]:
+        return schedule.sizes(progress[:, 0].sum())
 
     for line in sys.stdin:
         epoch = int(line.split()[1])
         generator = np.random.default_rng([options["seed"], epoch, part])
-        steps = cutter.steps(fixed["ids"], fixed["offsets"], generator, longest, part, parts)
+        steps = cutter.steps(fixed["ids"], fixed["offsets"], generator, sizes, part, parts)
         try:
             for step in run(trained, counted(steps, cutter.predicts), rate):
                 progress[part] += step
