@@ -4,9 +4,11 @@ import contextlib
 import dataclasses
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -42,6 +44,12 @@ def run(*arguments, input=None, env=None, **options):
         [sys.executable, "-m", "metagrad.word2vec", *map(str, arguments)],
         input=input, capture_output=True, cwd=ROOT, env={**os.environ, **(env or {})}, **options,
     )  # fmt: skip
+
+
+def buffered():
+    """The environment of a process that holds back its output, as Python does unless told otherwise."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": ""}
 
 
 def test_train_writes_vectors_and_reports_on_standard_error(corpus, tmp_path, capsys):
@@ -97,15 +105,32 @@ def test_neighbours_goes_on_after_an_unknown_word_and_says_so_at_the_end(vectors
     assert said.out.startswith("man\twoman") and "'kind'" in said.err and "spellings: king" in said.err
 
 
-def test_neighbours_reads_words_from_a_pipe_in_any_locale(tmp_path):
-    path = tmp_path / "v.vec"
+def test_words_and_names_are_utf8_in_any_locale(tmp_path):
+    path = tmp_path / "向量.vec"
     WordVectors(["观音", "é", "菩萨"], np.eye(3, dtype=np.float32)).save(path)
-    done = run(
-        "neighbours", path, "--topn", "1", input="观音 nobody\né\n".encode(), env={"LC_ALL": "C", "PYTHONUTF8": "0"}
-    )
+    ascii_locale = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    typed = "观音 nobody\n\né\n".encode() + b"\xff\n" + "观音".encode()
+    done = run("neighbours", path, "--topn", "1", input=typed, env=ascii_locale)
     assert done.returncode == 0, "without words on the command line, an unknown one is no failure"
-    assert [line.split("\t")[0] for line in done.stdout.decode().splitlines()] == ["观音", "é"]
-    assert "nobody" in done.stderr.decode() and "word>" not in done.stderr.decode()
+    assert [line.split("\t")[0] for line in done.stdout.decode().splitlines()] == ["观音", "é", "观音"]
+    said = done.stderr.decode()
+    assert "nobody" in said and len(said.splitlines()) == 2 and "word>" not in said
+    done = run("neighbours", path, "观音", "观", "--topn", "1", env=ascii_locale)
+    assert done.stdout.decode().startswith("观音\t") and "spellings: 观音" in done.stderr.decode()
+    assert f"metagrad-word2vec: {path}x: No such file" in run("info", f"{path}x", env=ascii_locale).stderr.decode()
+
+
+def test_a_word_may_hold_a_space(tmp_path, capsys):
+    WordVectors(["new york", "new", "york"], np.eye(3, dtype=np.float32)).save(tmp_path / "v.npz")
+    assert main(["neighbours", str(tmp_path / "v.npz"), "new york", "york new", "--topn", "1"]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["new york", "york", "new"]
+
+
+def test_a_warning_is_a_sentence(tmp_path, capsys):
+    (tmp_path / "twice.vec").write_text("a 1 2\nb 2 1\na 3 3\n")
+    assert main(["neighbours", str(tmp_path / "twice.vec"), "a"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("metagrad-word2vec: ") and "repeat a token, such as 'a'" in said and said.count("\n") == 1
 
 
 def test_analogy(vectors, capsys):
@@ -148,7 +173,7 @@ def test_convert_takes_formats_that_endings_do_not_say(vectors, tmp_path):
 def test_info_knows_vectors_checkpoints_and_vocabularies(vectors, corpus, tmp_path, capsys):
     assert main(["info", vectors]) == 0
     assert "vectors\t5 words of 2 numbers, float32\n" in capsys.readouterr().out
-    checkpoint = str(tmp_path / "run.npz")
+    checkpoint = str(tmp_path / "run.checkpoint")
     main(["train", corpus, str(tmp_path / "w.npz"), *FAST, "--checkpoint", checkpoint])
     capsys.readouterr()
     assert main(["info", checkpoint]) == 0
@@ -181,6 +206,17 @@ def test_standard_input_is_a_text(corpus, tmp_path):
     assert (tmp_path / "a.vec").read_bytes() == (tmp_path / "b.vec").read_bytes()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_a_text(corpus, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[Path(corpus).read_bytes()], daemon=True)
+    writer.start()
+    assert main(["train", str(tmp_path / "pipe"), str(tmp_path / "a.vec"), *FAST]) == 0
+    writer.join(timeout=60)
+    assert main(["train", corpus, str(tmp_path / "b.vec"), *FAST]) == 0
+    assert (tmp_path / "a.vec").read_bytes() == (tmp_path / "b.vec").read_bytes()
+
+
 def mistakes(tmp_path, corpus, vectors):
     damaged = tmp_path / "damaged.npz"
     damaged.write_bytes(b"PK\x03\x04 not a zip")
@@ -188,10 +224,21 @@ def mistakes(tmp_path, corpus, vectors):
     binary.write_bytes(bytes(range(256)) * 10)
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "rare.txt").write_text("a b c\n")
+    (tmp_path / "pages.txt").write_text("a page\fnext a\n" * 9)
+    (tmp_path / "old.npz").write_text("of an earlier training")
+    word, old = str(tmp_path / "w.vec"), str(tmp_path / "old.npz")
     nowhere = str(tmp_path / "no" / "words.vec")
     return {
         "no text": (["train", str(tmp_path / "none.txt"), "w.vec"], "none.txt"),
-        "a folder as text": (["train", str(tmp_path), "w.vec"], "no regular file"),
+        "a folder as text": (["train", str(tmp_path), word], "is a folder"),
+        "vectors over the text": (["train", corpus, corpus], "as corpus and as vectors"),
+        "vectors over the checkpoint": (["train", corpus, old, "--checkpoint", old], "as vectors and as checkpoint"),
+        "a checkpoint that is there": (["train", corpus, word, "--checkpoint", old], "there already.*resume .*old.npz"),
+        "words that text cannot hold": (["train", str(tmp_path / "pages.txt"), word], "'page.x0cnext'.*white space"),
+        "no evaluation": (["train", corpus, word, "--evaluate", "none.tsv"], "none.tsv: No such file"),
+        "a picture without ending": (["plot", vectors, str(tmp_path / "p")], "names no format"),
+        "no vectors, and no ending": (["neighbours", "none", "a"], "none: No such file"),
+        "a folder as vectors": (["neighbours", str(tmp_path), "a"], "is a folder"),
         "no folder": (["train", corpus, nowhere], "there is no folder"),
         "no folder for the checkpoint": (["train", corpus, "w.vec", "--checkpoint", nowhere], "there is no folder"),
         "unknown ending": (["train", corpus, str(tmp_path / "w.doc")], "names no format"),
@@ -209,8 +256,10 @@ def mistakes(tmp_path, corpus, vectors):
 
 
 MISTAKES = [
-    "no text", "a folder as text", "no folder", "no folder for the checkpoint", "unknown ending", "option out of range",
-    "empty text", "rare words", "binary text", "no checkpoint", "vectors as checkpoint", "unknown word", "no vectors",
+    "no text", "a folder as text", "vectors over the text", "vectors over the checkpoint", "a checkpoint that is there",
+    "words that text cannot hold", "no evaluation", "no folder", "no folder for the checkpoint", "unknown ending",
+    "option out of range", "empty text", "rare words", "binary text", "no checkpoint", "vectors as checkpoint",
+    "unknown word", "no vectors", "no vectors, and no ending", "a folder as vectors", "a picture without ending",
     "damaged vectors", "no GPU",
 ]  # fmt: skip
 
@@ -218,9 +267,11 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_gets_one_sentence_and_exit_code_1(mistake, tmp_path, corpus, vectors, capsys):
     arguments, message = mistakes(tmp_path, corpus, vectors)[mistake]
+    before = Path(corpus).read_bytes()
     assert main(arguments) == 1
     said = capsys.readouterr()
     assert said.out == "" and len(said.err.splitlines()) == 1 and re.search(message, said.err), said.err
+    assert Path(corpus).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -232,32 +283,64 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
     assert end.value.code == 2 and "usage:" in capsys.readouterr().err
 
 
-def test_a_reader_that_closes_the_pipe_ends_it_quietly(tmp_path):
-    path = tmp_path / "many.vec"
-    WordVectors([f"w{i}" for i in range(3000)], np.random.default_rng(0).standard_normal((3000, 2))).save(path)
-    command = [sys.executable, "-m", "metagrad.word2vec", "neighbours", str(path), "w1", "--topn", "2999"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr.read() == b"" and process.wait() == 0
+@pytest.mark.parametrize("arguments", [["neighbours", "many.vec", "w1", "--topn", "2999"], ["neighbours", "--help"]])
+def test_a_reader_that_closes_the_pipe_ends_it_quietly(arguments, tmp_path):
+    WordVectors([f"w{i}" for i in range(3000)], np.random.default_rng(0).standard_normal((3000, 2))).save(
+        tmp_path / "many.vec"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "metagrad.word2vec", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, env=buffered())
+    os.close(writer)
+    assert done.stderr == b"" and done.returncode == 0
+
+
+def test_a_training_goes_on_when_nobody_reads_its_reports(corpus, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "metagrad.word2vec", "train", corpus, str(tmp_path / "w.vec"), *FAST]
+    assert subprocess.run(command, stderr=writer, env=buffered()).returncode == 0 and (tmp_path / "w.vec").exists()
+    os.close(writer)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
+def test_closed_and_full_streams_are_no_tracebacks(corpus, vectors, tmp_path):
+    def shell(line):
+        line = line.replace("word2vec", f"{shlex.quote(sys.executable)} -m metagrad.word2vec")
+        return subprocess.run(line, shell=True, env=buffered(), capture_output=True, text=True)
+
+    done = shell(f"word2vec train {corpus} {tmp_path}/w.vec {shlex.join(FAST)} 2>&-")
+    assert (done.returncode, done.stdout) == (0, "") and (tmp_path / "w.vec").exists()
+    done = shell(f"word2vec train - {tmp_path}/v.vec <&-")
+    assert done.returncode == 1 and "standard input is closed" in done.stderr and done.stderr.count("\n") == 1
+    if os.path.exists("/dev/full"):
+        done = shell(f"word2vec neighbours {vectors} king >/dev/full")
+        assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_says_how_to_go_on_and_resume_does(workers, corpus, tmp_path):
-    checkpoint, out = tmp_path / "run.npz", tmp_path / "w.vec"
+@pytest.mark.parametrize("workers, number, code", [(1, "SIGINT", 130), (2, "SIGINT", 130), (1, "SIGTERM", 143)])
+def test_a_signal_leaves_the_checkpoint_and_nothing_else(workers, number, code, corpus, tmp_path):
+    checkpoint, out, temporary = tmp_path / "the run.npz", tmp_path / "w.vec", tmp_path / "temporary"
+    temporary.mkdir()
     command = [sys.executable, "-m", "metagrad.word2vec", "train", corpus, str(out), "--epochs", "100000"]
     command += ["--dim", "8", "--sample", "0", "--workers", str(workers), "--checkpoint", str(checkpoint)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=env, start_new_session=True)
     deadline = time.monotonic() + 60
     while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
+        if number == "SIGINT":
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
+        else:
+            process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1].decode()
-    assert process.returncode == 130 and "Traceback" not in said
-    assert said.splitlines()[-1] == f"stopped; go on with: metagrad-word2vec resume {checkpoint} {corpus} {out}"
+    assert process.returncode == code and "Traceback" not in said
+    assert said.splitlines()[-1] == f"stopped; go on with: metagrad-word2vec resume '{checkpoint}' {corpus} {out}"
     assert not out.exists() and Word2Vec.from_checkpoint(checkpoint).epochs == 100_000
+    assert list(temporary.iterdir()) == []
 
 
 def test_resume_goes_on(corpus, tmp_path, capsys):

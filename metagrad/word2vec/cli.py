@@ -1,7 +1,7 @@
 """The command line: `metagrad-word2vec`, or `python -m metagrad.word2vec`.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 it worked; 1 it did not, and one
-sentence says why; 2 the command was not understood; 130 stopped by Ctrl-C.
+sentence says why; 2 the command was not understood; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal.
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ import contextlib
 import dataclasses
 import io
 import os
+import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+import numpy as np
 
 from ..files import check_target
 from ..serialization import is_archive
 from . import vector_files
-from .corpus import Sentences
+from .corpus import Corpus, Sentences
 from .evaluation import evaluate_analogies, evaluate_pairs, holds_analogies
 from .plot import plot_loss, plot_words
 from .texts import TEXTS, embedded_text, load_text
@@ -32,8 +37,8 @@ from .vocabulary import Vocabulary
 _FORMATS = f"{', '.join(vector_files.ENDINGS)}, some of them with .gz"
 
 _CORPUS_HELP = (
-    "text file, one sentence a line, words between spaces, also .gz, .bz2, .xz; - for standard input; or a known text: "
-    f"embedded (English about programming, without a download), {', '.join(TEXTS)}"
+    "text file, one sentence a line, words between spaces, also .gz, .bz2, .xz; - for standard input; or a known "
+    f"text unless a file is called so: embedded (English about programming, without a download), {', '.join(TEXTS)}"
 )
 
 # What the options of Word2Vec mean; their names, types and defaults are the dataclass's own.
@@ -57,6 +62,15 @@ _OPTIONS = {
     "step": "words trained on at a time, at most",
 }
 
+# Errors of the package advise in Python; these are the same words for the shell.
+_IN_THE_SHELL = {
+    "give format=,": "rename it, or `convert` it with --from-format or --to-format,",
+    'format="glove"': "--from-format glove",
+    'errors="replace"': "--errors replace",
+    "allow_nonfinite=True": "--allow-nonfinite",
+    "workers=1": "--workers 1",
+}
+
 _EPILOG = """\
 Train on a text, one sentence a line, words between spaces, and ask for neighbours:
 
@@ -67,56 +81,73 @@ Train on a text, one sentence a line, words between spaces, and ask for neighbou
 `metagrad-word2vec COMMAND --help` explains a command and its options."""
 
 
+class _ReaderGone(Exception):
+    """Whoever read standard output has stopped, as `head` does."""
+
+
+class _Ended(KeyboardInterrupt):
+    """Another signal that ends a training in order, as Ctrl-C does."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     _speak_utf8()
-    options = _parser().parse_args(arguments)
-    try:
-        return options.run(options) or 0
-    except BrokenPipeError:  # `… | head` has read enough
-        # What is still in the buffer would raise again when Python closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (OSError, ValueError, LookupError, FloatingPointError, ImportError, RuntimeError, MemoryError) as error:
-        _say(f"metagrad-word2vec: {error or type(error).__name__}")
-        return 1
-    except KeyboardInterrupt:
-        checkpoint = getattr(options, "checkpoint", None)
-        if checkpoint and os.path.exists(checkpoint):
-            _say(f"stopped; go on with: metagrad-word2vec resume {checkpoint} {options.corpus} {options.vectors}")
-        else:
-            _say("stopped")
-        return 130
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _say(f"metagrad-word2vec: {message}")
+        try:
+            try:
+                options = _parser().parse_args(arguments)
+                return options.run(options) or 0
+            finally:
+                _flush()
+        except _ReaderGone:
+            return 0
+        except KeyboardInterrupt as stop:
+            return 128 + (stop.args[0] if isinstance(stop, _Ended) else signal.SIGINT)
+        except (OSError, ValueError, LookupError, ArithmeticError, ImportError, RuntimeError, MemoryError) as error:
+            _say(f"metagrad-word2vec: {_sentence(error)}")
+            return 1
 
 
 # Commands: each gets the parsed options ---------------------------------------------------------------------------
 
 
 def train(options: argparse.Namespace) -> None:
-    check_target(options.vectors)
-    vector_files.format_of(options.vectors)
-    if options.checkpoint:
-        check_target(options.checkpoint)
+    _check_files(options)
+    if options.checkpoint and os.path.exists(options.checkpoint):
+        raise FileExistsError(
+            f"the checkpoint {options.checkpoint} is there already: go on from it with `{_resume_line(options)}`, "
+            "or remove it"
+        )
     chosen = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
     trainer = Word2Vec(**chosen)
-    with _text(options.corpus) as text:
-        _save(trainer, trainer.train(text, **_training(options)), options.vectors)
+    with _saying_how_to_go_on(options), _text(options.corpus) as text, _folder() as folder:
+        corpus = Corpus.build(
+            text,
+            min_count=trainer.min_count,
+            max_size=trainer.max_vocab,
+            folder=folder,
+            progress=_is_terminal(sys.stderr),
+        )
+        _check_words(corpus, options.vectors)
+        _say(f"{len(corpus.ids):,} words in {len(corpus):,} sentences, {len(corpus.vocabulary):,} different ones")
+        _save(trainer, trainer.train(corpus, **_training(options)), options.vectors)
 
 
 def resume(options: argparse.Namespace) -> None:
-    check_target(options.vectors)
-    vector_files.format_of(options.vectors)
+    _check_readable(options.checkpoint)
+    _check_files(options)
     trainer = Word2Vec.from_checkpoint(options.checkpoint)
-    with _text(options.corpus) as text:
+    with _saying_how_to_go_on(options), _text(options.corpus) as text:
         _save(trainer, trainer.go_on(text, **_training(options)), options.vectors)
 
 
 def neighbours(options: argparse.Namespace) -> int:
-    vectors = WordVectors.load(options.vectors)
+    vectors = _loaded(options.vectors)
     missing = 0
     asked = options.words or _typed("word> ")
     for query in asked:
-        for word in query.split():
+        for word in [query] if query in vectors else query.split():  # a word of some vectors holds spaces
             try:
                 found = vectors.most_similar(word, topn=options.topn, restrict=options.restrict)
             except UnknownTokenError as error:
@@ -129,7 +160,7 @@ def neighbours(options: argparse.Namespace) -> int:
 
 
 def analogy(options: argparse.Namespace) -> None:
-    vectors = WordVectors.load(options.vectors)
+    vectors = _loaded(options.vectors)
     ask = vectors.cosmul if options.cosmul else vectors.most_similar
     positive, negative = [options.b, options.c], [options.a]
     for word, score in ask(positive, negative, topn=options.topn, restrict=options.restrict):
@@ -137,7 +168,7 @@ def analogy(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    vectors = WordVectors.load(options.vectors)
+    vectors = _loaded(options.vectors)
     for file in options.files:
         _print(f"{file}:")
         if holds_analogies(file):
@@ -149,18 +180,20 @@ def evaluate(options: argparse.Namespace) -> None:
 def convert(options: argparse.Namespace) -> None:
     check_target(options.target)
     vector_files.format_of(options.target, options.to_format)
-    vectors = WordVectors.load(options.source, options.from_format, errors=options.errors)
+    vectors = _loaded(options.source, options.from_format, options.errors)
     vectors.save(options.target, options.to_format, allow_nonfinite=options.allow_nonfinite)
     _say(f"{len(vectors):,} words of {vectors.dim} numbers: {options.target}")
 
 
 def plot(options: argparse.Namespace) -> None:
     check_target(options.picture)
+    if not Path(options.picture).suffix:
+        raise ValueError(f"the ending of {options.picture} names no format: .png, .svg or .pdf, say")
     trainer = _checkpoint_at(options.source)
     if trainer is not None and not options.words:
         plot_loss(trainer.losses, options.picture)
     else:
-        vectors = WordVectors.load(options.source) if trainer is None else trainer.vectors
+        vectors = _loaded(options.source) if trainer is None else trainer.vectors
         plot_words(vectors, options.words or vectors.tokens[:60], options.picture)
     _say(f"picture: {options.picture}")
 
@@ -180,7 +213,7 @@ def info(options: argparse.Namespace) -> None:
             "first words": " ".join(vocabulary.tokens[:10]),
         }
     else:
-        vectors = WordVectors.load(options.file)
+        vectors = _loaded(options.file)
         rows = {
             "vectors": f"{len(vectors):,} words of {vectors.dim} numbers, float32",
             "counts": "none" if vectors.counts is None else f"{vectors.counts.sum():,} in all",
@@ -194,7 +227,7 @@ def info(options: argparse.Namespace) -> None:
 
 
 def _training(options: argparse.Namespace) -> dict[str, Any]:
-    on_terminal = sys.stderr.isatty()
+    on_terminal = _is_terminal(sys.stderr)
     callbacks: list[Callable[[Word2Vec, int], None]] = [] if on_terminal else [_report]
     if options.evaluate:
         callbacks.append(lambda trainer, epoch: _evaluate_epoch(trainer, options.evaluate))
@@ -213,10 +246,14 @@ def _report(trainer: Word2Vec, epoch: int) -> None:
 def _evaluate_epoch(trainer: Word2Vec, files: Sequence[str]) -> None:
     vectors = trainer.vectors
     for file in files:
-        if holds_analogies(file):
-            _say(f"  {file}: {100 * evaluate_analogies(vectors, file).accuracy:.1f} % of the analogies")
-        else:
-            _say(f"  {file}: {evaluate_pairs(vectors, file)}")
+        _say(f"  {file}: {_test(vectors, file)}")
+
+
+def _test(vectors: WordVectors, file: str) -> str:
+    """A result in a line."""
+    if holds_analogies(file):
+        return f"{100 * evaluate_analogies(vectors, file).accuracy:.1f} % of the analogies"
+    return str(evaluate_pairs(vectors, file))
 
 
 def _save(trainer: Word2Vec, vectors: WordVectors, path: str) -> None:
@@ -229,29 +266,119 @@ def _save(trainer: Word2Vec, vectors: WordVectors, path: str) -> None:
 
 @contextlib.contextmanager
 def _text(name: str) -> Iterator[Sentences]:
-    """What is to be trained on: a file, a text known by name, or `-`, standard input, which is kept in a file."""
-    if name == "-":
-        with tempfile.TemporaryDirectory(prefix="metagrad-") as folder:
-            path = Path(folder, "standard-input")
-            with open(path, "wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+    """What is to be trained on: a file, a text known by name, or `-` or a pipe, which is kept in a file meanwhile."""
+    if name == "-" or _is_pipe(name):
+        with _folder() as folder:
+            path = Path(folder, "standard-input" if name == "-" else "pipe")
+            with open(path, "wb") as file, _bytes_of(name) as pipe:
+                shutil.copyfileobj(pipe, file)
             yield Sentences(path)
-    elif os.path.exists(name) or name not in {*TEXTS, "embedded"}:
+    elif os.path.exists(name):
+        _check_readable(name)
         yield Sentences(name)
+    elif name == "embedded":
+        yield embedded_text()
+    elif name in TEXTS:
+        yield Sentences(load_text(name, progress=_is_terminal(sys.stderr)))
     else:
-        yield embedded_text() if name == "embedded" else Sentences(load_text(name, progress=sys.stderr.isatty()))
+        raise FileNotFoundError(f"there is no file {name}, and no known text: embedded, {', '.join(TEXTS)}")
+
+
+def _is_pipe(name: str) -> bool:
+    return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
+
+
+def _bytes_of(pipe: str) -> contextlib.AbstractContextManager[Any]:
+    if pipe != "-":
+        return open(pipe, "rb")
+    if sys.stdin is None:
+        raise ValueError("standard input is closed, so there is no text")
+    return contextlib.nullcontext(sys.stdin.buffer)
+
+
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="metagrad-", ignore_cleanup_errors=True)
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Find, before hours are spent, what would keep results from being written, or write them over something else."""
+    vector_files.format_of(options.vectors)
+    names: dict[str, str] = {}
+    for name in ("corpus", "vectors", "checkpoint"):
+        if path := getattr(options, name):
+            other = names.setdefault(os.path.realpath(path), name)
+            if other != name:
+                raise ValueError(f"{path} is given as {other} and as {name}: one would be written over the other")
+            if name != "corpus":
+                check_target(path)
+    for file in options.evaluate or []:
+        _test(WordVectors(["word"], [[1.0]]), file)
+
+
+def _check_words(corpus: Corpus, target: str) -> None:
+    """Find words that the format of the target cannot hold, by writing them with vectors of one number."""
+    tokens = corpus.vocabulary.tokens
+    with _folder() as folder:
+        WordVectors(tokens, np.zeros((len(tokens), 1))).save(Path(folder, Path(target).name))
+
+
+@contextlib.contextmanager
+def _saying_how_to_go_on(options: argparse.Namespace) -> Iterator[None]:
+    """Where a training is stopped, say what there is of it.
+
+    SIGTERM and a terminal that closes stop it as Ctrl-C does, so that its workers end and its temporary files go.
+    """
+
+    def end(number: int, _: object) -> None:
+        raise _Ended(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores SIGHUP
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not options.checkpoint:
+            _say("stopped; nothing is kept without --checkpoint")
+        elif not os.path.exists(options.checkpoint):
+            _say("stopped before the first checkpoint was written")
+        else:
+            _say(f"stopped; go on with: {_resume_line(options)}")
+        raise
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _resume_line(options: argparse.Namespace) -> str:
+    return f"metagrad-word2vec resume {shlex.join([options.checkpoint, options.corpus, options.vectors])}"
+
+
+def _loaded(path: str, format: str | None = None, errors: str = "strict") -> WordVectors:
+    _check_readable(path)
+    return WordVectors.load(path, format, errors=errors)
+
+
+def _check_readable(path: str) -> None:
+    """OSError where there is no such file, before anything is made of its ending."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder, where a file is due")
+    with open(path, "rb"):
+        pass
 
 
 def _checkpoint_at(path: str) -> Word2Vec | None:
-    return Word2Vec.from_checkpoint(path) if path.endswith(".npz") and is_archive(path) else None
+    _check_readable(path)
+    return Word2Vec.from_checkpoint(path) if is_archive(path) else None
 
 
 def _vocabulary_at(path: str) -> Vocabulary | None:
     """A file of words with their counts; a first line of two numbers is the header of vectors."""
-    if not path.endswith(".txt"):
+    if vector_files.ENDINGS.get(Path(path).suffix, "text") != "text":
         return None
     with open(path, encoding="utf-8-sig", errors="replace") as file:
-        first = file.readline().split()
+        first = file.readline(1 << 16).split()
     is_count = len(first) in (2, 3) and first[1].isdecimal() and not first[0].isdecimal()
     return Vocabulary.load(path) if is_count and (len(first) == 2 or not _is_number(first[2])) else None
 
@@ -266,22 +393,79 @@ def _is_number(text: str) -> bool:
 
 def _typed(prompt: str) -> Iterator[str]:
     """The lines of standard input, asked for where someone sits in front of it."""
-    asks = sys.stdin.isatty()
-    while True:
-        if asks:
-            print(prompt, end="", file=sys.stderr, flush=True)
-        line = sys.stdin.readline()
-        if not line:
-            return
-        yield line
+    if not _is_terminal(sys.stdin):
+        yield from (line.strip(" \t\r\n") for line in sys.stdin or ())
+        return
+    try:
+        while True:
+            _say(prompt, end="")
+            line = sys.stdin.readline()
+            if not line:
+                return
+            yield line.strip(" \t\r\n")
+    finally:
+        _say("")  # what comes next begins a line of its own
+
+
+# The streams: any of them may be closed, or end in a pipe that nobody reads any more -------------------------------
 
 
 def _print(line: str) -> None:
-    print(line, flush=True)
+    if sys.stdout is not None:
+        with _writing():
+            print(line, flush=True)
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _flush() -> None:
+    """Write out what argparse printed: at exit, Python would show a traceback if that failed."""
+    if sys.stdout is not None:
+        with _writing():
+            sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            raise _ReaderGone from error
+        raise OSError(f"standard output cannot be written to: {error.strerror}") from error
+
+
+def _say(line: str, end: str = "\n") -> None:
+    """A line on standard error. A training goes on if nobody reads it."""
+    if sys.stderr is not None:
+        try:
+            print(line, end=end, file=sys.stderr, flush=True)
+        except OSError:
+            _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Send where nothing is lost what is still in the buffer: Python would fail on it again when it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale says, as the files do. What is no UTF-8, as in a file's name, passes as it is."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    message = str(error) or type(error).__name__
+    for python, shell in _IN_THE_SHELL.items():
+        message = message.replace(python, shell)
+    return message
 
 
 # The parser -------------------------------------------------------------------------------------------------------
@@ -324,7 +508,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar = None if choices else {int: "N", float: "X", str: "NAME"}[kind]
         flag = f"--{field.name.replace('_', '-')}"
         made.add_argument(flag, dest=field.name, type=kind, choices=choices, metavar=metavar, help=text)
-    made.add_argument("--checkpoint", metavar="FILE", help="an .npz file written as training goes on, for `resume`")
+    made.add_argument("--checkpoint", metavar="FILE", help="a new file, written as training goes on, for `resume`")
     _add_training_options(made)
 
     made = command(
@@ -345,7 +529,7 @@ def _parser() -> argparse.ArgumentParser:
         "words.vec paris berlin --topn 5 | cut -f 2",
     )  # fmt: skip
     made.add_argument("vectors", metavar="VECTORS", help="file of any known format")
-    made.add_argument("words", metavar="WORD", nargs="*")
+    made.add_argument("words", metavar="WORD", nargs="*", type=_word)
     _add_search_options(made)
 
     made = command(
@@ -355,7 +539,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("vectors", metavar="VECTORS", help="file of any known format")
     for name in "abc":
-        made.add_argument(name, metavar=name.upper())
+        made.add_argument(name, metavar=name.upper(), type=_word)
     made.add_argument("--cosmul", action="store_true", help="multiply similarities (3CosMul) instead of adding them")
     _add_search_options(made)
 
@@ -390,7 +574,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("source", metavar="SOURCE", help="vectors, or a checkpoint; of this, without WORDs, the losses")
     made.add_argument("picture", metavar="PICTURE")
-    made.add_argument("words", metavar="WORD", nargs="*", help="default: the first 60 of the file")
+    made.add_argument("words", metavar="WORD", nargs="*", type=_word, help="default: the first 60 of the file")
 
     made = command(
         info, "what is in a file of vectors, a checkpoint or a vocabulary",
@@ -413,15 +597,13 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restrict", type=_count, metavar="N", help="search only the first N words of the file")
 
 
+def _word(argument: str) -> str:
+    """A word as files have it: Python decodes the command line by the locale."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
+
+
 def _count(text: str) -> int:
     """A whole number from 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
     return int(text)
-
-
-def _speak_utf8() -> None:
-    """Whatever the locale says, as the files do."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict")
