@@ -124,7 +124,7 @@ def test_resuming_within_an_epoch_gives_the_same_vectors(tmp_path):
         "clock = iter(range(10**9)); t.time.monotonic = lambda: float(next(clock));"
         f"train(small(epochs=40), checkpoint={str(tmp_path / 'run.npz')!r}, minutes=0)"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}  # what a killed process leaves goes, too
     process = subprocess.Popen([sys.executable, "-c", code], env=env)
     path = tmp_path / "run.npz"
     for _ in range(400):
@@ -178,6 +178,38 @@ def test_steps_are_as_long_as_frequent_words_allow_and_grow_as_the_rate_falls():
     assert sizes(0, workers=4) == (sizes(0)[0] // 4, 64)
     even = np.ones(1_000_000)
     assert Schedule.of(0.1, 0.1, 5, even, longest=(5000, 64), tree=True).sizes(0)[0] == 360
+
+
+def test_a_checkpoint_goes_on_with_other_options_and_says_which_it_does_not_know(tmp_path):
+    path = tmp_path / "run.npz"
+    train(small(epochs=3), checkpoint=path, callbacks=[lambda t, epoch: epoch == 0])
+    trainer = Word2Vec.from_checkpoint(path, lr=0.01, workers=2)
+    trainer.go_on(sentences(), progress=False)
+    assert len(trainer.losses) == 3 and trainer.lr == 0.01
+    with pytest.raises(ValueError, match="run.npz: 'momentum' is no option"):
+        Word2Vec.from_checkpoint(path, momentum=0.9)
+    saved = metagrad.load(path)
+    metagrad.save({**saved, "options": {**saved["options"], "device": "cuda:9"}}, path)
+    assert Word2Vec.from_checkpoint(path).losses, "what it holds can be looked at without its GPU"
+    with pytest.raises((ValueError, RuntimeError, ImportError)):
+        Word2Vec.resume(path, sentences(), progress=False)
+
+
+@pytest.mark.parametrize("text", [[["alone"]] * 20, [["same"] * 8] * 20])
+def test_a_text_in_which_nothing_has_a_context_is_refused(text):
+    """Or in which thinning out leaves next to nothing."""
+    with pytest.raises(ValueError, match="nothing can be learned"):
+        train(small(sample=1e-9), text)
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [("sample", -1), ("sample", float("nan")), ("min_count", -1), ("seed", -1), ("max_vocab", 0), ("min_lr", 1.0),
+     ("ns_exponent", float("inf")), ("dim", 0), ("negatives", 0), ("lr", 0), ("loss", "hinge")],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused_before_anything_is_read(option, value):
+    with pytest.raises(ValueError, match=f"^{option} is "):
+        Word2Vec(**{option: value})
 
 
 def test_more_training_is_scheduled_by_its_own_text():

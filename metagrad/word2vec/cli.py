@@ -23,6 +23,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from ..cuda import get_device
 from ..files import check_target
 from ..serialization import is_archive
 from . import vector_files
@@ -51,16 +52,23 @@ _OPTIONS = {
     "collisions": "a noise word that is to be predicted: leave it out there, or draw anew",
     "sample": "frequent words are thinned out, the more the smaller this is; 0 keeps all",
     "min_count": "words that are rarer get no vector",
-    "max_vocab": "keep only so many words, the most frequent (default: all)",
+    "max_vocab": "keep only so many words, the most frequent",
     "epochs": "passes over the text",
-    "lr": "learning rate at the start (default: 0.025 for skipgram, 0.3 for cbow)",
-    "min_lr": "learning rate at the end (default: a ten-thousandth of that at the start)",
+    "lr": "learning rate at the start",
+    "min_lr": "learning rate at the end",
     "ns_exponent": "noise words come in proportion to count to this power",
     "seed": "of everything random: with one worker, the same seed gives the same vectors",
     "workers": "processes that train on the same tables",
     "device": "cpu or cuda:0 (which takes one worker)",
     "step": "words trained on at a time, at most",
 }
+
+_DEFAULTS = {  # that depend on others
+    "max_vocab": "all",
+    "lr": "0.025 for skipgram, 0.3 for cbow",
+    "min_lr": "a ten-thousandth of that at the start",
+}
+_CHANGES = ("lr", "workers", "device")  # of these, which `resume` may change
 
 # Errors of the package advise in Python; these are the same words for the shell.
 _IN_THE_SHELL = {
@@ -121,6 +129,7 @@ def train(options: argparse.Namespace) -> None:
         )
     chosen = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
     trainer = Word2Vec(**chosen)
+    get_device(trainer.device)
     with _saying_how_to_go_on(options), _text(options.corpus) as text, _folder() as folder:
         corpus = Corpus.build(
             text,
@@ -137,7 +146,8 @@ def train(options: argparse.Namespace) -> None:
 def resume(options: argparse.Namespace) -> None:
     _check_readable(options.checkpoint)
     _check_files(options)
-    trainer = Word2Vec.from_checkpoint(options.checkpoint)
+    changes = {name: getattr(options, name) for name in _CHANGES if getattr(options, name) is not None}
+    trainer = Word2Vec.from_checkpoint(options.checkpoint, **changes)
     with _saying_how_to_go_on(options), _text(options.corpus) as text:
         _save(trainer, trainer.go_on(text, **_training(options)), options.vectors)
 
@@ -500,14 +510,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("corpus", metavar="CORPUS", help=_CORPUS_HELP)
     made.add_argument("vectors", metavar="VECTORS", help=f"file for the vectors ({_FORMATS})")
     for field in dataclasses.fields(Word2Vec):
-        kind = {"int": int, "float": float, "str": str}[str(field.type).split(" ")[0]]
-        text = _OPTIONS[field.name].replace("%", "%%")
-        if field.default is not None:
-            text += f" (default: {field.default})"
-        choices = CHOICES.get(field.name)
-        metavar = None if choices else {int: "N", float: "X", str: "NAME"}[kind]
-        flag = f"--{field.name.replace('_', '-')}"
-        made.add_argument(flag, dest=field.name, type=kind, choices=choices, metavar=metavar, help=text)
+        _add_option(made, field, _DEFAULTS.get(field.name, str(field.default)))
     made.add_argument("--checkpoint", metavar="FILE", help="a new file, written as training goes on, for `resume`")
     _add_training_options(made)
 
@@ -520,6 +523,9 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("checkpoint", metavar="CHECKPOINT", help="file that `train --checkpoint` wrote")
     made.add_argument("corpus", metavar="CORPUS", help="the text that the training began with")
     made.add_argument("vectors", metavar="VECTORS", help=f"file for the vectors ({_FORMATS})")
+    for field in dataclasses.fields(Word2Vec):
+        if field.name in _CHANGES:
+            _add_option(made, field, "the checkpoint's")
     _add_training_options(made)
 
     made = command(
@@ -583,6 +589,21 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("file", metavar="FILE")
     return parser
+
+
+def _add_option(parser: argparse.ArgumentParser, field: dataclasses.Field, default: str) -> None:
+    """An option of Word2Vec as one of the command line."""
+    kind = {"int": int, "float": float, "str": str}[str(field.type).split(" ")[0]]
+    choices = CHOICES.get(field.name)
+    metavar = None if choices else {int: "N", float: "X", str: "NAME"}[kind]
+    flag = f"--{field.name.replace('_', '-')}"
+    parser.add_argument(
+        flag,
+        type=kind,
+        choices=choices,
+        metavar=metavar,
+        help=f"{_OPTIONS[field.name]} (default: {default})".replace("%", "%%"),
+    )
 
 
 def _add_training_options(parser: argparse.ArgumentParser) -> None:

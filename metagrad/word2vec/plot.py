@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..files import written_beside
 from .vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -114,5 +116,6 @@ def _installed_fonts() -> list[str]:
 
 def _saved(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with written_beside(path) as beside:
+            figure.savefig(beside, dpi=150, format=Path(path).suffix.removeprefix(".") or "png")
     return figure

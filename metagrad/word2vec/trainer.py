@@ -99,9 +99,17 @@ class Word2Vec:
         self._lr = _LR[self.model] if self.lr is None else self.lr
         if not 0 < self._lr < math.inf:
             raise ValueError(f"lr is {self.lr}, it must be above 0")
+        if self.min_lr is not None and not 0 <= self.min_lr <= self._lr:
+            raise ValueError(f"min_lr is {self.min_lr}, it must be from 0 to lr, which is {self._lr}")
+        for name in ("sample", "min_count", "seed"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}, it must be 0 or more")
+        if self.max_vocab is not None and self.max_vocab < 1:
+            raise ValueError(f"max_vocab is {self.max_vocab}, it must be at least 1, or None for all words")
+        if not math.isfinite(self.ns_exponent):
+            raise ValueError(f"ns_exponent is {self.ns_exponent}, it must be a finite number")
         if self.workers > 1 and self.device != "cpu":
             raise ValueError(f"{self.workers} workers share tables on the CPU only; a GPU takes workers=1")
-        get_device(self.device)
         self._reset()
 
     def _reset(self) -> None:
@@ -128,6 +136,7 @@ class Word2Vec:
         Raises FloatingPointError when the loss is no longer finite; the checkpoint is then the last good one.
         """
         self._reset()
+        get_device(self.device)  # a device that is not there is said before the text is read
         with self._corpus(source, None, progress) as corpus:
             self.vocabulary = corpus.vocabulary
             self._model = self._new_model()
@@ -158,6 +167,7 @@ class Word2Vec:
         progress: bool = True,
     ) -> WordVectors:
         """What `resume` does, of a trainer that came from a checkpoint."""
+        get_device(self.device)
         with self._corpus(source, self.vocabulary, progress) as corpus:
             if len(corpus.ids) != self._state["text"]:
                 raise ValueError(
@@ -167,12 +177,18 @@ class Word2Vec:
             return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: str | os.PathLike[str]) -> Word2Vec:
-        """The trainer as it was when it wrote the checkpoint. `vectors` is what it had learned."""
+    def from_checkpoint(cls, checkpoint: str | os.PathLike[str], **changes: Any) -> Word2Vec:
+        """The trainer as it was when it wrote the checkpoint. `vectors` is what it had learned.
+
+        changes: options to go on with instead of the checkpoint's, such as lr, workers or device.
+        """
         saved = load(checkpoint)
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
             raise ValueError(f"{os.fspath(checkpoint)} is no checkpoint of a word2vec training")
-        trainer = cls(**saved["options"])
+        known = {field.name for field in dataclasses.fields(cls)}
+        if strange := sorted({*changes, *saved["options"]} - known):
+            raise ValueError(f"{os.fspath(checkpoint)}: {strange[0]!r} is no option of this version of Word2Vec")
+        trainer = cls(**{**saved["options"], **changes})
         trainer.vocabulary = Vocabulary(saved["tokens"], saved["counts"])
         trainer._state, trainer.losses = saved["state"], list(saved["losses"])
         trainer._generator.bit_generator.state = saved["generator"]
@@ -304,6 +320,11 @@ class Word2Vec:
 
     def _end_epoch(self, callbacks: list[Callback], checkpoint: Any) -> bool:
         _, predictions, loss = self._state["totals"]
+        if not predictions and not any(map(math.isfinite, self.losses)):
+            raise ValueError(
+                "nothing can be learned from this text: no word has a context, because sentences are of one word, or "
+                "because sample thins out too much of so small a vocabulary"
+            )
         self.losses.append(loss / predictions if predictions else math.nan)
         epoch = self._state["epoch"]
         self._state.update(epoch=epoch + 1, steps=0, totals=[0, 0, 0.0])

@@ -99,10 +99,11 @@ def run(model: Module, steps: Iterable[Counted], rate: Callable[[], float]) -> I
     device = model.device
     for number, (blocks, words, predictions) in enumerate(steps):
         group["lr"] = rate()
-        loss = model(*blocks) if device == CPU else model(*(to_device(array, device) for array in blocks))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        with np.errstate(over="ignore", invalid="ignore"):  # it is said below, in one sentence
+            loss = model(*blocks) if device == CPU else model(*(to_device(array, device) for array in blocks))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
         value = loss.item()
         if not math.isfinite(value):
             raise FloatingPointError(not_finite(model, number, group["lr"]))
@@ -114,7 +115,7 @@ def not_finite(model: Module, step: int, lr: float) -> str:
     largest = max(float(np.max(np.abs(p.numpy()), initial=0, where=np.isfinite(p.numpy()))) for p in model.parameters())
     return (
         f"the loss is no longer finite at step {step} of this epoch, at learning rate {lr:.4g}; the largest weight "
-        f"that is finite is {largest:.3g}: lower lr, and go on from the last checkpoint"
+        f"that is finite is {largest:.3g}: begin again with a lower lr, or go on with one from the last checkpoint"
     )
 
 
