@@ -2,7 +2,8 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-TEST = ["pytest", "ruff", "mypy"]
+MPI = ["mpi4py>=4", "mpich"]
+TEST = ["pytest", "ruff", "mypy", *MPI]
 BENCH = ["torch==2.13.0", "autograd", "gensim", "scipy"]
 
 setup(
@@ -21,6 +22,7 @@ setup(
         "cuda12": ["cupy-cuda12x>=14"],
         "cuda13": ["cupy-cuda13x>=14"],
         "plot": ["matplotlib"],
+        "mpi": MPI,
         "test": TEST,
         "bench": BENCH,
     },
