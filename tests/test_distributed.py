@@ -191,7 +191,7 @@ with distributed.session():
         print("raised", flush=True)
 """,
     )
-    assert code == 0 and said.split() == ["raised", "raised"], said
+    assert code == 0 and said.count("raised") == 2, said
 
 
 def test_alone_nothing_is_needed_and_nothing_changes(tmp_path):

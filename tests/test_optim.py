@@ -507,3 +507,23 @@ def test_a_run_resumed_in_a_new_process_is_bit_equal_to_one_that_went_on(tmp_pat
         assert all(one["optimizer"]["state"][0]), "there is state to compare"
         np.testing.assert_equal(other, one)
         assert halves.read_bytes() == whole_run.read_bytes()
+
+
+@pytest.mark.parametrize("optimizer", [optim.SGD, optim.Adagrad, optim.Adam, optim.AdamW])
+def test_a_large_parameter_moves_as_a_small_one_does(optimizer, monkeypatch):
+    """It is updated part by part; steps are counted once."""
+    options = {"lr": 0.1, "weight_decay": 0.01, **({"momentum": 0.9} if optimizer is optim.SGD else {})}
+    rng = np.random.default_rng(0)
+    start, gradients = rng.standard_normal((70, 3)), rng.standard_normal((4, 70, 3))
+    results = []
+    for part in (1 << 17, 100, 1):
+        monkeypatch.setattr("metagrad.optim.optimizer._PART", part)
+        p = Tensor(start.copy(), requires_grad=True)
+        steps = optimizer([p], **options)
+        for gradient in gradients:
+            p.grad = Tensor(gradient)
+            steps.step()
+        p.grad = Rows(np.arange(50), gradients[0, :50], p.shape)
+        steps.step()
+        results.append(p.numpy().copy())
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()

@@ -122,10 +122,8 @@ def main() -> None:
         cells = (f"{ranks * batch / s / 1e3:,.0f} ({alone[batch].seconds / s:.2f})" for batch, s in steps.items())
         print(f"{ranks:>8}" + "".join(f"{cell:>18}" for cell in cells))
     for batch, one in alone.items():
-        limit = batch / (one.update + one.bytes / bandwidth)
-        print(
-            f"batch {batch:,}: while each rank's rows are new to the others, at most {limit / 1e3:,.0f} thousand pairs/s"
-        )
+        limit = batch / (one.update + one.bytes / bandwidth) / 1e3
+        print(f"batch {batch:,}: while each rank's rows are new to the others, at most {limit:,.0f} thousand pairs/s")
 
 
 if __name__ == "__main__":

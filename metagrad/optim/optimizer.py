@@ -19,6 +19,8 @@ from ..rows import Rows
 from ..scatter import take_rows
 from ..tensor import Tensor
 
+_PART = 1 << 17  # bytes of a parameter
+
 
 class Optimizer:
     """The base: parameter groups, what is remembered of each parameter, and the loop over them.
@@ -94,15 +96,30 @@ class Optimizer:
             self._check_lazy(options)
             self.update_rows(p.data, grad, state, options)
         else:
-            self.update(p.data, grad.data, state, options)
+            self._update_in_parts(p.data, grad.data, state, options)
         p.mark_written()
+
+    def _update_in_parts(self, p: Array, grad: Array, state: dict[str, Any], options: dict[str, Any]) -> None:
+        """`update`, on a CPU some rows at a time: its many passes then find them in the processor's cache."""
+        if type(p) is not np.ndarray or p.nbytes <= _PART:
+            self.update(p, grad, state, options)
+            return
+        rows = max(_PART // p[:1].nbytes, 1)
+        for start in range(0, len(p), rows):
+            some = slice(start, start + rows)
+            part = {name: value[some] if is_array(value) else value for name, value in state.items()}
+            self.update(p[some], grad[some], part, options)
+        state.update({name: value for name, value in part.items() if not is_array(value)})
 
     def moments(self, options: dict[str, Any]) -> tuple[str, ...]:
         """Names of the arrays in `state` that `update` needs: of the parameter's shape, 0 at the start."""
         return ()
 
     def update(self, p: Array, grad: Array, state: dict[str, Any], options: dict[str, Any]) -> None:
-        """Write new values into p and the arrays of state. grad has p's shape; it must not be changed."""
+        """Write new values into p and the arrays of state. grad has p's shape; it must not be changed.
+
+        It may be handed some rows of a parameter at a time, so it has to work entry by entry.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define update(self, p, grad, state, options)")
 
     def update_rows(self, p: Array, grad: Rows, state: dict[str, Any], options: dict[str, Any]) -> None:
@@ -111,7 +128,7 @@ class Optimizer:
         index = grad.index
         rows = take_rows(p, index)
         part = {name: take_rows(value, index) if is_array(value) else value for name, value in state.items()}
-        self.update(rows, grad.values, part, options)
+        self._update_in_parts(rows, grad.values, part, options)
         p[index] = rows
         for name, value in part.items():
             if is_array(value):
