@@ -137,14 +137,26 @@ class DistributedOptimizer:
 
 
 def add_up(parameters: list[Tensor]) -> None:
-    """Replace the gradient of each parameter by its sum over all ranks. All ranks call it with the same parameters."""
+    """Replace the gradient of each parameter by its sum over all ranks. All ranks call it with the same parameters.
+
+    ValueError where they do not. Gradients of a GPU travel through the host's memory: a CUDA-aware MPI could take them
+    where they are, but none was at hand to try that on.
+    """
     comm = world()
     if comm is None:
         return
     mine = [p.grad.coalesce() if isinstance(p.grad, Rows) else p.grad for p in parameters]
     # What each rank has: -1 nothing, -2 a dense gradient, or a number of rows. All then do the same.
     kinds = [-1 if g is None else len(g.index) if isinstance(g, Rows) else -2 for g in mine]
-    counts = np.array(comm.allgather(kinds))
+    shapes = [p.shape for p in parameters]
+    everywhere = comm.allgather((shapes, kinds))
+    for other, (theirs, _) in enumerate(everywhere):
+        if theirs != shapes:
+            raise ValueError(
+                f"the parameters of ranks {comm.rank} and {other} differ: {shapes} here and {theirs} there; "
+                "every rank is to give its optimizer the same ones"
+            )
+    counts = np.array([kinds for _, kinds in everywhere])
     whole: dict[Any, list[int]] = {}
     for i, p in enumerate(parameters):
         have, grad = counts[:, i], mine[i]
@@ -193,7 +205,7 @@ def _rows(index: np.ndarray, values: np.ndarray, p: Tensor) -> Rows:
 
 
 def _dense(grad: Tensor | Rows | None, p: Tensor) -> np.ndarray:
-    """On the host. A CUDA-aware MPI could send from the device; none was at hand to try it on."""
+    """The whole gradient, on the host."""
     if grad is None:
         return np.zeros(p.shape, p.dtype)
     data: Array = grad.dense() if isinstance(grad, Rows) else grad.data

@@ -17,6 +17,7 @@ from metagrad import functional as F
 from metagrad.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 from metagrad.distributed import DistributedOptimizer, DistributedSampler
 from metagrad.optim import SGD, Adagrad, Adam
+from tests import standin
 
 ROOT = Path(__file__).parents[1]
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -41,7 +42,7 @@ class Model(nn.Module):
     def forward(self, words, labels):
         h = self.table(words).tanh()
         if (words.numpy() == 3).any():  # on some ranks it gets no gradient at all
-            h = h + self.rare * Tensor((words.numpy() == 3)[:, None].astype(np.float64))
+            h = h + self.rare * Tensor((words.numpy() == 3)[:, None].astype(np.float64), device=words.device)
         return F.cross_entropy(self.out(h), labels, reduction="sum") / BATCH
 
 
@@ -50,9 +51,9 @@ def data():
     return TensorDataset(rng.integers(0, V, N), rng.integers(0, 3, N))
 
 
-def trained(optimizer, sparse, epochs=2):
+def trained(optimizer, sparse, epochs=2, device="cpu"):
     """The parameters after training on this rank's shares, of which there may be just one."""
-    model = Model(sparse)
+    model = Model(sparse).to(device)
     distributed.broadcast(model)
     steps = DistributedOptimizer(optimizer(model.parameters(), lr=0.1))
     samples = data()
@@ -60,7 +61,7 @@ def trained(optimizer, sparse, epochs=2):
     loader = DataLoader(samples, batch_sampler=DistributedSampler(batches))
     for _ in range(epochs):
         for words, labels in loader:
-            loss = model(Tensor(words), Tensor(labels))
+            loss = model(Tensor(words, device=device), Tensor(labels, device=device))
             steps.zero_grad()
             loss.backward()
             steps.step()
@@ -70,9 +71,11 @@ def trained(optimizer, sparse, epochs=2):
 CASES = [(optimizer, sparse) for optimizer in (SGD, Adagrad, Adam) for sparse in (True, False)]
 
 
-def all_cases(folder):
+def all_cases(folder, device):
     """What each rank of the test runs."""
-    results = [trained(*case) for case in CASES]
+    if device != "cpu":
+        sys.modules["cupy"] = standin.cupy
+    results = [trained(*case, device=device) for case in CASES]
     (Path(folder) / f"{distributed.rank()}.json").write_text(json.dumps(results))
 
 
@@ -89,10 +92,13 @@ def launched(ranks, code, seconds=60, **options):
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_ranks_together_train_as_one_process_does(ranks, tmp_path):
-    """SGD, Adagrad and Adam, with rows and with whole gradients, to rounding; and the same bits on every rank."""
-    code, said, _ = launched(ranks, f"with distributed.session(): all_cases({str(tmp_path)!r})")
+@pytest.mark.parametrize("ranks, device", [(1, "cpu"), (2, "cpu"), (4, "cpu"), (2, "cuda:0")])
+def test_ranks_together_train_as_one_process_does(ranks, device, tmp_path):
+    """SGD, Adagrad and Adam, with rows and with whole gradients, to rounding; and the same bits on every rank.
+
+    The GPU is the stand-in for one.
+    """
+    code, said, _ = launched(ranks, f"with distributed.session(): all_cases({str(tmp_path)!r}, {device!r})")
     assert code == 0, said
     per_rank = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(ranks)]
     assert all(results == per_rank[0] for results in per_rank)
@@ -138,6 +144,14 @@ with distributed.session():
 """,
     )
     assert code == 0 and said.strip() == "fine", said
+
+
+@needs_mpi
+def test_ranks_with_other_parameters_are_told_so():
+    code, said, _ = launched(
+        2, "with distributed.session(): distributed.add_up(list(nn.Linear(2, 2 + distributed.rank()).parameters()))"
+    )
+    assert code != 0 and "the parameters of ranks" in said and "differ: [(" in said, said
 
 
 @needs_mpi
