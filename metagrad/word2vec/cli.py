@@ -61,6 +61,7 @@ _OPTIONS = {
     "workers": "processes that train on the same tables",
     "device": "cpu or cuda:0 (which takes one worker)",
     "step": "words trained on at a time, at most",
+    "stretch": "words in a row that share noise words, at most",
 }
 
 _DEFAULTS = {  # that depend on others

@@ -34,7 +34,6 @@ from .worker import open_tables, share
 
 _FORMAT = "metagrad word2vec checkpoint 1"
 
-_STRETCH = 64  # words that share noise, at most: longer ones move hardly fewer rows
 _LOGITS = 1 << 24  # of a step with the full softmax, at most: 64 MB
 
 CHOICES = {
@@ -64,7 +63,8 @@ class Word2Vec:
     ns_exponent: noise words come in proportion to count^ns_exponent.
     seed: with one worker, the same seed gives the same vectors, bit for bit. workers: processes that train on
     the same tables, each on one core. device: "cpu" or "cuda:0"; a GPU takes one worker.
-    step: centres trained on at a time, at most; fewer where frequent words would move too far, see Schedule.
+    step, stretch: words trained on at a time, and words that share noise words, at most; fewer where words that recur
+        would move too far, see Schedule. Longer ones are faster and, beyond the defaults, a little worse.
 
     After training: `vocabulary`, `vectors`, `losses` (the mean loss of a prediction, for each epoch),
     `words_per_second` (kept words that were trained on, over all epochs).
@@ -87,10 +87,11 @@ class Word2Vec:
     seed: int = 1
     workers: int = 1
     device: str = "cpu"
-    step: int = 2048
+    step: int = 1024
+    stretch: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("dim", "window", "negatives", "epochs", "workers", "step"):
+        for name in ("dim", "window", "negatives", "epochs", "workers", "step", "stretch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, it must be at least 1")
         for name, choices in CHOICES.items():
@@ -311,7 +312,7 @@ class Word2Vec:
             self._lr * 1e-4 if self.min_lr is None else self.min_lr,
             self.epochs,
             kept,
-            longest=(step, _STRETCH),
+            longest=(step, self.stretch),
             predictions=self.window + 1 if self.model == "skipgram" else 1,  # a radius is half of window + 1 on average
             draws=self.negatives / BlockCutter.shared if self._model.noise else 0,
             tree=self.loss == "hierarchical",

@@ -45,7 +45,7 @@ class Schedule:
         epochs: int,
         kept: NDArray[np.floating],
         *,
-        longest: tuple[int, int] = (2048, 64),
+        longest: tuple[int, int],
         predictions: float = 1.0,
         draws: float = 0.0,
         tree: bool = False,
@@ -60,7 +60,8 @@ class Schedule:
         shares = np.maximum(kept / words, 1e-12)
         step = min(_MOST / shares.max(), _AVERAGE / (shares**2).sum(), _ROOT if tree else math.inf)
         stretch = _NOISE / draws if draws else math.inf
-        bounds = float(step / predictions / workers), float(stretch / predictions)
+        crowd = max(workers / 2, 1)  # two at a time were seen to learn as one does
+        bounds = float(step / predictions / crowd), float(stretch / predictions)
         return cls(lr, min_lr, words * epochs, longest, bounds)
 
     def rate(self, words: float) -> float:
