@@ -25,6 +25,7 @@ import metagrad
 from metagrad import Tensor, cuda, distributed, nn
 from metagrad import functional as F
 from metagrad.data import DataLoader, Dataset
+from metagrad.files import check_target
 from metagrad.optim import Adam
 from metagrad.word2vec import (
     Corpus,
@@ -74,7 +75,8 @@ class SampledSoftmax(nn.Module):
     def forward(self, targets: Tensor, candidates: Tensor, whole: int) -> Tensor:
         """The sum of the losses of these pairs over the number of pairs in the whole batch."""
         scores = F.einsum("be,bce->bc", self.targets(targets), self.contexts(candidates))
-        return F.cross_entropy(scores, np.zeros(len(targets), np.int64), reduction="sum") / whole
+        labels = Tensor.zeros(len(targets), dtype=np.int64, device=scores.device)
+        return F.cross_entropy(scores, labels, reduction="sum") / whole
 
 
 def train(model: SampledSoftmax, loader: DataLoader, options: argparse.Namespace, device: cuda.Device) -> None:
@@ -101,8 +103,12 @@ def train(model: SampledSoftmax, loader: DataLoader, options: argparse.Namespace
 
 def main() -> None:
     options = parse_options()
+    if options.output:
+        check_target(options.output)  # said now, not after training
     metagrad.manual_seed(options.seed)
-    device = cuda.get_device(f"cuda:{distributed.rank()}" if cuda.is_available() else "cpu")
+    # Launchers number the ranks of a machine one after another, so its GPUs are taken in turn.
+    gpus = cuda.device_count()
+    device = cuda.get_device(f"cuda:{distributed.rank() % gpus}" if gpus else "cpu")
     corpus = Corpus.build(options.corpus or embedded_text(), min_count=options.min_count)
     vocabulary = corpus.vocabulary
     pairs = Pairs(corpus, options.window, options.negatives, options.seed)

@@ -69,28 +69,25 @@ def train_torch(corpus: Corpus, path: str, workers: int, epochs: int, seed: int)
     torch.nn.init.uniform_(inputs.weight, -0.5 / dim, 0.5 / dim)
     torch.nn.init.zeros_(outputs.weight)
     optimizer = torch.optim.SGD([inputs.weight, outputs.weight], lr=lr)
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits
     total, seen, generator = epochs * float((counts * keep).sum()), 0, np.random.default_rng(seed)
     start = time.perf_counter()
     for _ in range(epochs):
         for blocks in cutter.steps(corpus.ids, corpus.offsets, generator):
             optimizer.param_groups[0]["lr"] = lr * max(1 - seen / total, 1e-4)
-            centres, candidates, labels, weights = map(torch.from_numpy, blocks)
-            scores = inputs(centres) @ outputs(candidates).transpose(1, 2)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(
-                scores, labels.expand_as(scores), weight=weights, reduction="sum"
-            )
+            centres, contexts, pairs, noise, noise_weights = map(torch.from_numpy, blocks)
+            G, n, b, C = pairs.shape
+            v = inputs(centres)
+            true = v.view(G, n, b, dim) @ outputs(contexts).unfold(1, C, b)
+            false = v @ outputs(noise).transpose(1, 2)
+            loss = entropy(true, torch.ones_like(true), weight=pairs, reduction="sum")
+            loss = loss + entropy(false, torch.zeros_like(false), weight=noise_weights, reduction="sum")
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             loss.item()
             seen += centres.numel()
     return WordVectors(corpus.vocabulary.tokens, inputs.weight.detach().numpy()), time.perf_counter() - start
-
-
-def _step_of(corpus: Corpus) -> int:
-    trainer = Word2Vec(**PARAMETERS)
-    trainer.vocabulary = corpus.vocabulary
-    return trainer._step(keep_probability(corpus.vocabulary.counts, PARAMETERS["sample"]))
 
 
 def child(name: str, workers: int, path: str, epochs: int, seed: int) -> dict[str, float]:

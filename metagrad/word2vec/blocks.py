@@ -154,5 +154,6 @@ class BlockCutter:
         candidates = sliding_window_view(contexts, C, axis=1)[:, ::b]  # (G, n, C)
         repeats = predicted @ (candidates[..., :, None] == candidates[..., None, :]).astype(pairs.dtype)
         share = predicted * self.noise.distribution[candidates][:, :, None] / np.maximum(repeats, 1)
-        counted = np.where(collisions > 0, 0, total / (1 - share.sum(axis=3, keepdims=True)))
+        left = np.maximum(1 - share.sum(axis=3, keepdims=True), 1e-12)  # 0 where a centre predicts every word
+        counted = np.where(collisions > 0, 0, total / left)
         return counted.astype(pairs.dtype).reshape(G, n * b, -1)
