@@ -738,3 +738,12 @@ def test_a_rule_that_returns_its_input_shares_no_unguarded_memory():
     except RuntimeError:
         return
     assert w.grad.numpy().tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("size", [2, 20_000])  # the larger gradient adds up in place
+def test_the_gradient_of_an_inner_value_adds_up_over_its_uses(size):
+    x = Tensor(np.arange(1.0, size + 1), requires_grad=True)
+    y = x * 2
+    z = (y * 3).sum() + (y * y).sum() + (y + y * 5).sum()  # dz/dy = 3 + 2 y + 6
+    z.backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * (9 + 4 * np.arange(1.0, size + 1)), rtol=1e-12)
