@@ -66,7 +66,7 @@ _OPTIONS = {
 
 _DEFAULTS = {  # that depend on others
     "max_vocab": "all",
-    "lr": "0.025 for skipgram, 0.3 for cbow",
+    "lr": "0.025 for skipgram, 0.2 for cbow",
     "min_lr": "a ten-thousandth of that at the start",
 }
 _CHANGES = ("lr", "workers", "device")  # of these, which `resume` may change

@@ -43,8 +43,8 @@ CHOICES = {
 }
 
 # The C tool passes the gradient of a mean on to each of its words undivided. Ours is the derivative, so that CBOW
-# takes a rate as many times as large as a word has contexts: 0.05 · 6.
-_LR = {"skipgram": 0.025, "cbow": 0.3}
+# takes a rate about as many times as large as a word has contexts, 0.05 · 6, less a margin for small vocabularies.
+_LR = {"skipgram": 0.025, "cbow": 0.2}
 
 Callback = Callable[["Word2Vec", int], "bool | None"]
 
@@ -59,7 +59,7 @@ class Word2Vec:
     dim: numbers in a vector. window: the radius of each centre is drawn from 1 … window. negatives: noise words
     for each prediction. collisions: "skip" or "redraw", see BlockCutter. sample: frequent words are thinned out, as
     in the C tool; 0 keeps all. min_count, max_vocab: which words get vectors. epochs: passes over the text. lr: falls
-    linearly, by words seen, to min_lr (a ten-thousandth of it); 0.025 for skip-gram and 0.3 for CBOW unless given.
+    linearly, by words seen, to min_lr (a ten-thousandth of it); 0.025 for skip-gram and 0.2 for CBOW unless given.
     ns_exponent: noise words come in proportion to count^ns_exponent.
     seed: with one worker, the same seed gives the same vectors, bit for bit. workers: processes that train on
     the same tables, each on one core. device: "cpu" or "cuda:0"; a GPU takes one worker.
@@ -134,7 +134,7 @@ class Word2Vec:
 
         checkpoint: a file written after each epoch and every so many minutes, from which `resume` goes on.
         callbacks: called as callback(self, epoch) after each epoch; one that returns True ends the training.
-        Raises FloatingPointError when the loss is no longer finite; the checkpoint is then the last good one.
+        Raises FloatingPointError when the loss runs away; the checkpoint is then the last good one.
         """
         self._reset()
         get_device(self.device)  # a device that is not there is said before the text is read

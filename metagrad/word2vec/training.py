@@ -21,6 +21,7 @@ from .blocks import Blocks
 # and window 5 have 1.9, 0.2 and 150; a noise word that serves 32 of them 1.5.) Beyond twice these numbers training
 # was seen to diverge. Processes that work on the same tables do not see each other's steps, so that these add up too.
 _MOST, _AVERAGE, _ROOT, _NOISE = 2.1, 0.3, 36.0, 1.5
+_RUNAWAY = 1000.0  # a mean loss of a prediction that only a training out of control has; a guess has ln V or 6 ln 2
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Schedule:
         shares = np.maximum(kept / words, 1e-12)
         step = min(_MOST / shares.max(), _AVERAGE / (shares**2).sum(), _ROOT if tree else math.inf)
         stretch = _NOISE / draws if draws else math.inf
-        crowd = max(workers / 2, 1)  # two at a time were seen to learn as one does
+        crowd = max(0.75 * workers, 1)  # they are not always in the middle of a step at the same time
         bounds = float(step / predictions / crowd), float(stretch / predictions)
         return cls(lr, min_lr, words * epochs, longest, bounds)
 
@@ -93,7 +94,7 @@ class Step(NamedTuple):
 def run(model: Module, steps: Iterable[Counted], rate: Callable[[], float]) -> Iterator[Step]:
     """Train `model` on each step, at the learning rate that `rate` gives for it.
 
-    Raises FloatingPointError at the first loss that is not finite: the tables are then spoilt.
+    Raises FloatingPointError at the first loss that is not finite or absurd: the tables are then spoilt.
     """
     optimizer = SGD(model.parameters())
     (group,) = optimizer.param_groups
@@ -106,17 +107,17 @@ def run(model: Module, steps: Iterable[Counted], rate: Callable[[], float]) -> I
             loss.backward()
             optimizer.step()
         value = loss.item()
-        if not math.isfinite(value):
-            raise FloatingPointError(not_finite(model, number, group["lr"]))
+        if not value <= _RUNAWAY * max(predictions, 1):  # nor NaN
+            raise FloatingPointError(out_of_bounds(model, value / max(predictions, 1), number, group["lr"]))
         yield Step(words, predictions, value)
 
 
-def not_finite(model: Module, step: int, lr: float) -> str:
+def out_of_bounds(model: Module, loss: float, step: int, lr: float) -> str:
     """One sentence for a run that went out of bounds."""
     largest = max(float(np.max(np.abs(p.numpy()), initial=0, where=np.isfinite(p.numpy()))) for p in model.parameters())
     return (
-        f"the loss is no longer finite at step {step} of this epoch, at learning rate {lr:.4g}; the largest weight "
-        f"that is finite is {largest:.3g}: begin again with a lower lr, or go on with one from the last checkpoint"
+        f"the loss of a prediction is {loss:.3g} at step {step} of this epoch, at learning rate {lr:.4g}; the largest "
+        f"weight that is finite is {largest:.3g}: begin again with a lower lr, or go on so from the last checkpoint"
     )
 
 
