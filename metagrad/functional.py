@@ -222,11 +222,13 @@ def cross_entropy(x: Any, target: Any, reduction: str = "mean") -> Tensor:
             f"cross_entropy: logits (N, C, ...) need integer targets (N, ...); got {x.shape} and "
             f"{target.dtype} {target.shape}"
         )
-    if target.size and not 0 <= int(target.min()) <= int(target.max()) < x.shape[1]:
-        raise IndexError(
-            f"cross_entropy: targets run from {int(target.min())} to {int(target.max())}, "
-            f"the logits have classes 0 to {x.shape[1] - 1}"
-        )
+    if target.size:
+        with x.device.active():  # reductions run on the current device
+            low, high = int(target.min()), int(target.max())
+        if low < 0 or high >= x.shape[1]:
+            raise IndexError(
+                f"cross_entropy: targets run from {low} to {high}, the logits have classes 0 to {x.shape[1] - 1}"
+            )
     picked = take_along_axis(log_softmax(x, axis=1), target[:, None], axis=1)
     return _reduced(-picked.squeeze(axis=1), reduction)
 
