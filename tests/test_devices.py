@@ -395,3 +395,13 @@ def test_a_module_starts_the_same_on_every_device(gpu):
     there = nn.Linear(3, 2).to(gpu)
     manual_seed(1)
     assert (there.weight.numpy() == nn.Linear(3, 2).weight.numpy()).all()
+
+
+def test_targets_may_lie_on_another_gpu_than_the_current_one(gpu):
+    for name in (gpu, "cuda:1"):
+        scores = Tensor([[1.0, 2.0], [0.5, 0.0]], device=name, requires_grad=True)
+        loss = F.cross_entropy(scores, Tensor([1, 0], device=name))
+        loss.backward()
+        assert str(loss.device) == str(scores.grad.device) == name
+        with pytest.raises(IndexError, match="targets run from 0 to 2"):
+            F.cross_entropy(scores, Tensor([2, 0], device=name))
