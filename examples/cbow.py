@@ -58,10 +58,7 @@ class SkipGram(nn.Module):
 
 def load_corpus(path: str | None, max_vocab: int, most: int) -> Corpus:
     """The first `most` words of a text, of the `max_vocab` most frequent."""
-    corpus = Corpus.build(path or embedded_text(), max_size=max_vocab)
-    sentences = np.searchsorted(corpus.offsets, most, side="right")
-    offsets = corpus.offsets[:sentences]
-    return Corpus(corpus.ids[: offsets[-1]], offsets, corpus.vocabulary)
+    return Corpus.build(path or embedded_text(), max_size=max_vocab).beginning(most)
 
 
 def examples_of(corpus: Corpus, window: int) -> TensorDataset:

@@ -93,9 +93,7 @@ def _entropy(corpus: Corpus) -> float:
 
 def main() -> None:
     options = parse_options()
-    whole = Corpus.build(options.corpus or embedded_text(), max_size=options.max_vocab)
-    offsets = whole.offsets[: np.searchsorted(whole.offsets, options.most, side="right")]
-    corpus = Corpus(whole.ids[: offsets[-1]], offsets, whole.vocabulary)
+    corpus = Corpus.build(options.corpus or embedded_text(), max_size=options.max_vocab).beginning(options.most)
     print(f"{len(corpus.ids):,} words of a vocabulary of {len(corpus.vocabulary):,}")
     tree = HuffmanTree(corpus.vocabulary.counts)
     show_tree(tree, corpus)

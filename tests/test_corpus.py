@@ -330,3 +330,11 @@ def test_occurrences_are_those_of_this_text(tmp_path, monkeypatch):
     for folder in (None, tmp_path):
         corpus = Corpus.build([["c", "b", "c"], ["c", "z"]], vocabulary, folder=folder)
         assert corpus.occurrences().tolist() == [0, 1, 3] and corpus.folder == folder
+
+
+def test_the_beginning_of_a_corpus_is_whole_sentences():
+    corpus = Corpus.build([["a", "b"], ["c"], ["a", "a", "b"]])
+    for words, sentences in ((0, 0), (1, 0), (2, 1), (3, 2), (5, 2), (6, 3), (99, 3)):
+        start = corpus.beginning(words)
+        assert [s.tolist() for s in start] == [s.tolist() for s in corpus][:sentences]
+        assert start.vocabulary is corpus.vocabulary

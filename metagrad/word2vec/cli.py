@@ -131,14 +131,11 @@ def train(options: argparse.Namespace) -> None:
     chosen = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
     trainer = Word2Vec(**chosen)
     get_device(trainer.device)
-    with _saying_how_to_go_on(options), _text(options.corpus) as text, _folder() as folder:
-        corpus = Corpus.build(
-            text,
-            min_count=trainer.min_count,
-            max_size=trainer.max_vocab,
-            folder=folder,
-            progress=_is_terminal(sys.stderr),
-        )
+    with (
+        _saying_how_to_go_on(options),
+        _text(options.corpus) as text,
+        trainer.corpus_of(text, progress=_is_terminal(sys.stderr)) as corpus,
+    ):
         _check_words(corpus, options.vectors)
         _say(f"{len(corpus.ids):,} words in {len(corpus):,} sentences, {len(corpus.vocabulary):,} different ones")
         _save(trainer, trainer.train(corpus, **_training(options)), options.vectors)
@@ -503,6 +500,13 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
+    _add_training_commands(command)
+    _add_question_commands(command)
+    _add_file_commands(command)
+    return parser
+
+
+def _add_training_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     made = command(
         train, "train vectors on a text",
         "It reports the loss of each epoch, and at the end the speed in words that thinning out left.",
@@ -529,6 +533,8 @@ def _parser() -> argparse.ArgumentParser:
             _add_option(made, field, "the checkpoint's")
     _add_training_options(made)
 
+
+def _add_question_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     made = command(
         neighbours, "the words nearest to a word",
         "Without WORDs it reads them from standard input, one or several a line. A line of the answer is: word, "
@@ -562,6 +568,8 @@ def _parser() -> argparse.ArgumentParser:
                       "words are known and searched (default: 30000)")  # fmt: skip
     made.add_argument("--case", action="store_true", help="tell upper and lower case apart")
 
+
+def _add_file_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     made = command(
         convert, "write vectors in another format",
         f"By the files' endings: {_FORMATS}. float32 values survive every format bit for bit.",
@@ -589,7 +597,6 @@ def _parser() -> argparse.ArgumentParser:
         "run.npz",
     )  # fmt: skip
     made.add_argument("file", metavar="FILE")
-    return parser
 
 
 def _add_option(parser: argparse.ArgumentParser, field: dataclasses.Field, default: str) -> None:

@@ -125,6 +125,11 @@ class Corpus:
         self.vocabulary = vocabulary
         self.folder = folder
 
+    def beginning(self, words: int) -> Corpus:
+        """The first sentences, of so many words together at most, with the same vocabulary."""
+        offsets = self.offsets[: np.searchsorted(self.offsets, words, side="right")]
+        return Corpus(self.ids[: offsets[-1]], offsets, self.vocabulary)
+
     def occurrences(self) -> NDArray[np.int64]:
         """(V,) how often each word of the vocabulary stands in this text."""
         counts = np.zeros(len(self.vocabulary), np.int64)

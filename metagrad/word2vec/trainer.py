@@ -138,7 +138,7 @@ class Word2Vec:
         """
         self._reset()
         get_device(self.device)  # a device that is not there is said before the text is read
-        with self._corpus(source, None, progress) as corpus:
+        with self.corpus_of(source, None, progress) as corpus:
             self.vocabulary = corpus.vocabulary
             self._model = self._new_model()
             self._model.input.weight.use_memory(self._start_rows(len(self.vocabulary)))
@@ -169,7 +169,7 @@ class Word2Vec:
     ) -> WordVectors:
         """What `resume` does, of a trainer that came from a checkpoint."""
         get_device(self.device)
-        with self._corpus(source, self.vocabulary, progress) as corpus:
+        with self.corpus_of(source, self.vocabulary, progress) as corpus:
             if len(corpus.ids) != self._state["text"]:
                 raise ValueError(
                     f"the text has {len(corpus.ids):,} words of the vocabulary, the checkpoint's had "
@@ -225,7 +225,7 @@ class Word2Vec:
             rows = np.concatenate([getattr(before, name).weight.numpy(), tables[name]])
             getattr(self._model, name).weight.use_memory(rows)
         self._state = {"epoch": 0, "steps": 0, "totals": [0, 0, 0.0], "words": 0}
-        with self._corpus(source, self.vocabulary, progress) as corpus:
+        with self.corpus_of(source, self.vocabulary, progress) as corpus:
             return self._run(corpus, checkpoint, minutes, callbacks, progress)
 
     def _new_model(self) -> Any:
@@ -241,7 +241,7 @@ class Word2Vec:
         return WordVectors(self.vocabulary.tokens, self._model.input.weight, self.vocabulary.counts)
 
     @contextlib.contextmanager
-    def _corpus(self, source: Any, vocabulary: Vocabulary | None, progress: bool) -> Iterator[Corpus]:
+    def corpus_of(self, source: Any, vocabulary: Vocabulary | None = None, progress: bool = True) -> Iterator[Corpus]:
         """The text as a Corpus, with the ids of a vocabulary, or of one that is made of it."""
         if isinstance(source, Corpus):
             if vocabulary is not None and source.vocabulary != vocabulary:
