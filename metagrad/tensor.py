@@ -7,27 +7,26 @@ the rule's instance as the node that made the result. `backward` walks those nod
 from __future__ import annotations
 
 import copy
-import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from .creation import Constructors, as_array, shape_of
+from .creation import Constructors, as_array
 from .cuda import CPU, Array, Device, array_module, copied, device_of, get_device, is_array, to_device
 from .function import Function, Leaf
 from .graph import last_write, tick, walk
 from .mode import MODE, enable_grad, is_grad_enabled
-from .ops import activation, arithmetic, indexing, linalg, reduction, shape
+from .operators import Operators
 from .rows import Rows
 
 NUMBERS = (int, float, bool)  # Python's: NumPy lets them take the dtype of the array they meet
 _new = object.__new__
 
 
-class Tensor(Constructors):
+class Tensor(Operators, Constructors):
     """An n-dimensional array that remembers how it was computed.
 
     data: an array (shared, not copied), or numbers in nested lists. An array keeps its dtype; Python
@@ -70,35 +69,6 @@ class Tensor(Constructors):
             self.requires_grad = True
 
     # What it is ------------------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.data.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.data.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of entries."""
-        return self.data.size
-
-    @property
-    def device(self) -> Device:
-        return device_of(self.data)
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __iter__(self):
-        if self.ndim == 0:
-            raise TypeError("a Tensor without axes cannot be iterated; its value is x.item()")
-        return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
         text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
@@ -249,253 +219,34 @@ class Tensor(Constructors):
             raise RuntimeError("only leaves can be deep-copied or pickled, not what belongs to a graph: detach() first")
         return _rebuilt, (type(self), self.data, self.requires_grad)
 
-    # Where it is -----------------------------------------------------------------------------------
+    # Recording --------------------------------------------------------------------------------------
 
-    def to(self, device: str | Device) -> Tensor:
-        """This Tensor on a device: itself if it is there, else a recorded copy."""
-        target = get_device(device)
-        return self if target == self.device else record(shape.ToDevice, self, device=target)
+    def _unary(self, rule: type[Function]) -> Tensor:
+        """record(rule, self), faster: see _binary."""
+        node, data, edge = rule(), self.data, self.node
+        if type(data) is not ndarray or self.is_view or MODE.get() is not None:
+            return record(rule, self)
+        return _result(node, node.forward(data), (data,), None if edge is None else (edge,), (self.writes,))
 
-    def cpu(self) -> Tensor:
-        return self.to(CPU)
+    def _binary(self, rule: type[Function], other: Any) -> Tensor:
+        """record(rule, self, other), faster: most of an operation on small arrays is the engine's own time,
+        and the usual case (two Tensors on the host, no views, no special mode) needs no loops."""
+        if not isinstance(other, Tensor) or self.is_view or other.is_view or MODE.get() is not None:
+            return record(rule, self, other)
+        node, left, right = rule(), self.data, other.data
+        if type(left) is not ndarray or type(right) is not ndarray:
+            return record(rule, self, other)
+        to_x, to_y = self.node, other.node
+        edges = None if to_x is None and to_y is None else (to_x, to_y)
+        return _result(node, node.forward(left, right), (left, right), edges, (self.writes, other.writes))
 
-    def astype(self, dtype: Any) -> Tensor:
-        return self if self.dtype == dtype else record(arithmetic.Astype, self, dtype=np.dtype(dtype))
-
-    # Arithmetic ------------------------------------------------------------------------------------
-
-    def __add__(self, other: Any) -> Tensor:
-        return _binary(arithmetic.Add, self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _binary(arithmetic.Sub, self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return record(arithmetic.Sub, other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _binary(arithmetic.Mul, self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _binary(arithmetic.Div, self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return record(arithmetic.Div, other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _binary(arithmetic.Pow, self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return record(arithmetic.Pow, other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _binary(linalg.MatMul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return record(linalg.MatMul, other, self)
-
-    def __neg__(self) -> Tensor:
-        return _unary(arithmetic.Neg, self)
-
-    def __abs__(self) -> Tensor:
-        return _unary(arithmetic.Abs, self)
-
-    def neg(self) -> Tensor:
-        return -self
-
-    def abs(self) -> Tensor:
-        return _unary(arithmetic.Abs, self)
-
-    def exp(self) -> Tensor:
-        return _unary(arithmetic.Exp, self)
-
-    def log(self) -> Tensor:
-        return _unary(arithmetic.Log, self)
-
-    def sqrt(self) -> Tensor:
-        return _unary(arithmetic.Sqrt, self)
-
-    def tanh(self) -> Tensor:
-        return _unary(activation.Tanh, self)
-
-    def sigmoid(self) -> Tensor:
-        return _unary(activation.Sigmoid, self)
-
-    def relu(self) -> Tensor:
-        return _unary(activation.Relu, self)
-
-    def clip(self, low: float | None = None, high: float | None = None) -> Tensor:
-        return record(arithmetic.Clip, self, low=low, high=high)
-
-    # Comparisons: Tensors of bool, without a gradient ------------------------------------------------
-
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._compared(operator.eq, other)
-
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._compared(operator.ne, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self._compared(operator.lt, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self._compared(operator.le, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self._compared(operator.gt, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self._compared(operator.ge, other)
-
-    def __and__(self, other: Any) -> Tensor:
-        return self._compared(operator.and_, other)
-
-    def __or__(self, other: Any) -> Tensor:
-        return self._compared(operator.or_, other)
-
-    def _compared(self, compare: Any, other: Any) -> Any:
-        if other is None or isinstance(other, str):
+    def _constant(self, function: Callable, *others: Any) -> Any:
+        """What `function` makes of the arrays, as a Tensor without a gradient."""
+        if any(x is None or isinstance(x, str) for x in others):
             return NotImplemented
-        y = _array_of(_operand(other, self.device))
-        with _common_device(compare.__name__, (self.data, y)).active():
-            return Tensor(compare(self.data, y))
-
-    def __invert__(self) -> Tensor:
-        with self.device.active():
-            return Tensor(~self.data)
-
-    __rand__, __ror__ = __and__, __or__
-    __hash__ = object.__hash__
-
-    # Reductions ------------------------------------------------------------------------------------
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return record(reduction.Sum, self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return record(reduction.Mean, self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return record(reduction.Max, self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return record(reduction.Min, self, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        with self.device.active():
-            return Tensor(self.data.argmax(axis=axis, keepdims=keepdims))
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        with self.device.active():
-            return Tensor(self.data.argmin(axis=axis, keepdims=keepdims))
-
-    # Shape and places ------------------------------------------------------------------------------
-
-    def reshape(self, *shape_: Any) -> Tensor:
-        return record(shape.Reshape, self, shape=shape_of(shape_))
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """Axes in the given order; reversed where none is given."""
-        order = shape_of(axes) if axes else tuple(range(self.ndim))[::-1]
-        if sorted(a % max(self.ndim, 1) for a in order) != list(range(self.ndim)):
-            raise ValueError(f"transpose: {order} does not name each of {self.ndim} axes once")
-        return record(shape.Transpose, self, axes=order)
-
-    @property
-    def T(self) -> Tensor:
-        return self.transpose()
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        return record(shape.Swapaxes, self, axis1=axis1, axis2=axis2)
-
-    def squeeze(self, axis: Any = None) -> Tensor:
-        """Without axes of length 1: all of them, or those named."""
-        return self.reshape(self.data.squeeze(axis=axis).shape)
-
-    def unsqueeze(self, axis: int) -> Tensor:
-        """With an axis of length 1 at a place, counted in the result."""
-        if not -self.ndim - 1 <= axis <= self.ndim:
-            raise ValueError(f"unsqueeze: axis {axis} is not within the {self.ndim + 1} axes of the result")
-        axis %= self.ndim + 1
-        return self.reshape(self.shape[:axis] + (1,) + self.shape[axis:])
-
-    def broadcast_to(self, *shape_: Any) -> Tensor:
-        return record(shape.BroadcastTo, self, shape=shape_of(shape_))
-
-    def unfold(self, axis: int, size: int, step: int = 1) -> Tensor:
-        """The windows of `size` entries that begin at every `step`-th place of an axis, as views.
-
-        The axis counts the windows then, and their entries lie along a new last axis. What is left behind the
-        last whole window is in none.
-        """
-        length = self.shape[axis] if -self.ndim <= axis < self.ndim else -1
-        if not 0 < size <= length or step < 1:
-            raise ValueError(
-                f"unfold: no windows of {size} at steps of {step} along axis {axis} of shape {self.shape}; "
-                "size is to be from 1 to the axis' length, and step at least 1"
-            )
-        return record(shape.Unfold, self, axis=axis % self.ndim, size=size, step=step)
-
-    def __getitem__(self, index: Any) -> Tensor:
-        return record(indexing.GetItem, self, index=self._index(index))
-
-    def _index(self, index: Any) -> Any:
-        """An index with its Tensors and lists as arrays."""
-        if isinstance(index, tuple):
-            return tuple(map(self._index, index))
-        if isinstance(index, list):
-            return to_device(np.asarray(index, dtype=None if index else np.intp), self.device)
-        # copied, since the derivative reads it and its Tensor may be written to meanwhile
-        return copied(index.data) if isinstance(index, Tensor) else index
-
-    def gather(self, axis: int, index: Any) -> Tensor:
-        """out[i, j] = x[i, index[i, j]] for axis 1, and so for any axis: out has index's shape, as PyTorch's gather.
-
-        index has as many axes as x, and is nowhere longer than x but along `axis`.
-        """
-        index = self._index(index)
-        axes = getattr(index, "ndim", 0)
-        if axes != self.ndim or not axes:
-            raise ValueError(
-                f"gather: index has {axes} axes, the array has {self.ndim}; they must agree and be one or more"
-            )
-        beside = tuple(slice(n if d != axis % self.ndim else None) for d, n in enumerate(index.shape))
-        whole = any(part.stop not in (None, n) for part, n in zip(beside, self.shape))
-        return record(indexing.TakeAlongAxis, self[beside] if whole else self, index=index, axis=axis)
-
-    def index_fill(self, axis: int, index: Any, value: float) -> Tensor:
-        """A copy with `value` at the places `index` of an axis."""
-        return record(indexing.IndexFill, self, axis=axis, index=self._index(index), value=value)
-
-    # Writes into the memory: see _write ------------------------------------------------------------
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(indexing.SetItem, value, index=self._index(index))
-
-    def add_(self, other: Any) -> Tensor:
-        return self._write(arithmetic.Add, other)
-
-    def sub_(self, other: Any) -> Tensor:
-        return self._write(arithmetic.Sub, other)
-
-    def mul_(self, other: Any) -> Tensor:
-        return self._write(arithmetic.Mul, other)
-
-    def div_(self, other: Any) -> Tensor:
-        return self._write(arithmetic.Div, other)
-
-    def copy_(self, other: Any) -> Tensor:
-        return self._write(indexing.SetItem, other, index=...)
-
-    def fill_(self, value: float) -> Tensor:
-        return self.copy_(value)
-
-    def index_fill_(self, axis: int, index: Any, value: float) -> Tensor:
-        return self._write(indexing.IndexFill, axis=axis, index=self._index(index), value=value)
+        arrays = [self.data, *(_array_of(_operand(x, self.device)) for x in others)]
+        with _common_device(getattr(function, "__name__", "comparison"), arrays).active():
+            return Tensor(function(*arrays))
 
     def _write(self, rule: type[Function], *others: Any, **constants: Any) -> Tensor:
         """Replace the values by rule(self, *others), in the same memory.
@@ -589,29 +340,8 @@ def record(rule: type[Function], *inputs: Any, **constants: Any) -> Tensor:
     return _result(node, data, arrays, edges if needed else None, writes)
 
 
-Tensor.__record__ = staticmethod(record)  # type: ignore[attr-defined]
+Tensor.__record__ = staticmethod(record)
 _NEVER = [0, 0]  # the writes of what cannot be written
-
-
-def _unary(rule: type[Function], x: Tensor) -> Tensor:
-    """record(rule, x), faster: see _binary."""
-    node, data, edge = rule(), x.data, x.node
-    if type(data) is not ndarray or x.is_view or MODE.get() is not None:
-        return record(rule, x)
-    return _result(node, node.forward(data), (data,), None if edge is None else (edge,), (x.writes,))
-
-
-def _binary(rule: type[Function], x: Tensor, y: Any) -> Tensor:
-    """record(rule, x, y), faster: most of an operation on small arrays is the engine's own time,
-    and the usual case (two Tensors on the host, no views, no special mode) needs no loops."""
-    if not isinstance(y, Tensor) or x.is_view or y.is_view or MODE.get() is not None:
-        return record(rule, x, y)
-    node, left, right = rule(), x.data, y.data
-    if type(left) is not ndarray or type(right) is not ndarray:
-        return record(rule, x, y)
-    to_x, to_y = x.node, y.node
-    edges = None if to_x is None and to_y is None else (to_x, to_y)
-    return _result(node, node.forward(left, right), (left, right), edges, (x.writes, y.writes))
 
 
 def _result(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -> Tensor:
