@@ -4,6 +4,7 @@ from . import cuda, data, functional, nn, optim
 from .autograd import grad
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .memory import keep_freed
 from .mode import debug_mode, enable_grad, is_grad_enabled, no_grad
 from .random import manual_seed
 from .rows import Rows
@@ -11,3 +12,5 @@ from .serialization import load, save
 from .tensor import Tensor
 
 __version__ = "0.1.0"
+
+keep_freed()

@@ -23,5 +23,4 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> Tensor:
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     """x Wᵀ + b. x (..., n), weight (m, n), bias (m,) → (..., m)."""
-    out = record(linalg.MatMul, x, weight.T)
-    return out if bias is None else out + bias
+    return record(linalg.Linear, *map(as_tensor, (x, weight) if bias is None else (x, weight, bias)))

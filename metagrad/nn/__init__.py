@@ -1,18 +1,9 @@
 """nn: modules that hold parameters and compute."""
 
 from . import init
+from .attention import MultiheadAttention
 from .layers import Embedding, Linear, Sequential
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .module import Module, Parameter
-
-__all__ = [
-    "BCEWithLogitsLoss",
-    "CrossEntropyLoss",
-    "Embedding",
-    "Linear",
-    "MSELoss",
-    "Module",
-    "Parameter",
-    "Sequential",
-    "init",
-]
+from .normalization import LayerNorm
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell

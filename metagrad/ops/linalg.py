@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..cuda import array_module
 from ..function import Function
 
@@ -67,6 +69,38 @@ def _restore(grad, axes):
     if -2 in axes:
         shape.insert(len(shape) - 1, 1)
     return grad.reshape(tuple(shape))
+
+
+class Linear(Function):
+    """x Wᵀ + b, b optional: a product, to which b is added in place. x (..., n), W (m, n), b (m,).
+
+    One rule, because a composition keeps two arrays of the output's size where one is enough.
+    """
+
+    saves_inputs = True
+
+    def forward(self, x, weight, *bias):
+        if (
+            weight.ndim != 2
+            or not x.ndim
+            or x.shape[-1] != weight.shape[1]
+            or any(b.shape != weight.shape[:1] for b in bias)
+        ):
+            shapes = " and ".join(str(b.shape) for b in (weight, *bias))
+            raise ValueError(
+                f"linear: values (..., n) need a weight (m, n) and a bias (m,), or none; got {x.shape} with {shapes}"
+            )
+        y = x @ weight.T
+        for b in bias:
+            y = operator.iadd(y, b) if b.dtype == y.dtype else y + b
+        return y
+
+    def backward(self, grad, x, weight, *bias):
+        to_x, to_weight, *to_bias = self.edges
+        rows = grad.reshape((-1, grad.shape[-1]))
+        dx = to_x and grad @ weight
+        dw = to_weight and rows.swapaxes(0, 1) @ x.reshape((-1, x.shape[-1]))
+        return dx, dw, *(edge and rows.sum(axis=0) for edge in to_bias)
 
 
 class Einsum(Function):

@@ -13,11 +13,12 @@ from .arithmetic import ARITHMETIC
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
+from .network import NETWORK
 from .reduction import REDUCTION
 from .samples import Op, Sample
 from .shape import SHAPE
 
-TABLE = [*ARITHMETIC, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS]
+TABLE = [*ARITHMETIC, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS, *NETWORK]
 
 
 def rows() -> Iterator[tuple[Op, Sample]]:

@@ -10,7 +10,8 @@ from .samples import Op, along_axes, elementwise
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
 
 
 ACTIVATION = [
