@@ -4,7 +4,7 @@ from setuptools import find_packages, setup
 
 MPI = ["mpi4py>=4", "mpich"]
 TEST = ["pytest", "ruff", "mypy", *MPI]
-BENCH = ["torch==2.13.0", "autograd", "gensim", "scipy"]
+BENCH = ["torch==2.13.0", "autograd", "jax", "gensim", "scipy"]
 
 setup(
     name="metagrad",

@@ -62,7 +62,7 @@ def walk(
                 make_current(grad)
             if node.hooks is not None:
                 grad = _run_hooks(node, grad)
-            if node.retains_grad or node in wanted:
+            if node.retains_grad or (wanted and node in wanted):
                 kept[node] = _new_array(grad, lift)  # the walk goes on with `grad` itself
             grads, saved = _derivative(node, grad, lift, watch)
             if not retain_graph:
@@ -72,14 +72,11 @@ def walk(
                 if edge is None or part is None or part is False:
                     continue
                 try:
-                    fits = part.shape == edge.shape
+                    fits = part.shape == edge.shape and (part.dtype is edge.dtype or part.dtype == edge.dtype)
                 except AttributeError:
-                    name = type(node).__name__
-                    raise TypeError(f"{name}.backward returned a {type(part).__name__}, not an array") from None
+                    fits = False
                 if not fits:
-                    part = unbroadcast(part, edge.shape, node)
-                if part.dtype is not edge.dtype and part.dtype != edge.dtype:
-                    part = part.astype(edge.dtype)
+                    part = _fitted(part, edge, node)
                 held = gradients.get(edge)
                 if held is None:
                     if edge.serial:
@@ -89,19 +86,10 @@ def walk(
                     ):
                         part = _new_array(part, lift)
                     gradients[edge] = part
-                elif type(held) is ndarray:
-                    if held.nbytes < _LARGE or type(part) is not ndarray:
-                        gradients[edge] = held + part
-                    elif not edge.serial:
-                        held += part
-                    elif part.base is None and not _is_held(part, grad, grads, saved):
-                        part += held
-                        gradients[edge] = part
-                    else:
-                        gradients[edge] = held + part
-                else:
-                    make_current(held)
+                elif type(held) is ndarray and held.nbytes < _LARGE:
                     gradients[edge] = held + part
+                else:
+                    gradients[edge] = _sum(held, part, edge, grad, grads, saved)
         for leaf, grad in gradients.items():
             kept[leaf] = grad if leaf.hooks is None else _run_hooks(leaf, grad)
     return kept
@@ -134,6 +122,28 @@ def _new_array(grad: Any, lift: Callable | None) -> Any:
     return grad.copy() if lift is None else grad * 1
 
 
+def _sum(held: Any, part: Any, edge: Node, grad: Any, grads: tuple, saved: tuple) -> Any:
+    """held + part, in place where one of them is an array of the walk's own: a leaf's sum so far, or a new part."""
+    if type(held) is ndarray and type(part) is ndarray:
+        if not edge.serial:
+            held += part
+            return held
+        if part.base is None and not _is_held(part, grad, grads, saved):
+            part += held
+            return part
+    make_current(held)
+    return held + part
+
+
+def _fitted(part: Any, edge: Node, node: Function) -> Any:
+    """A gradient in the shape and dtype of the input it belongs to."""
+    if not hasattr(part, "shape"):
+        raise TypeError(f"{type(node).__name__}.backward returned a {type(part).__name__}, not an array")
+    if part.shape != edge.shape:
+        part = unbroadcast(part, edge.shape, node)
+    return part if part.dtype == edge.dtype else part.astype(edge.dtype)
+
+
 def unbroadcast(grad: Any, shape: tuple[int, ...], node: Node) -> Any:
     """Sum `grad` over the axes along which an input of `shape` was repeated."""
     extra = grad.ndim - len(shape)
@@ -149,7 +159,12 @@ def unbroadcast(grad: Any, shape: tuple[int, ...], node: Node) -> Any:
 
 def _is_held(part: Any, grad: Any, grads: tuple, saved: tuple) -> bool:
     """Whether an array that a rule returned is not new: what it was given, or returned twice."""
-    return part is grad or sum(part is other for other in grads) > 1 or any(part is array for array in saved)
+    if part is grad:
+        return True
+    for array in saved:
+        if part is array:
+            return True
+    return sum([part is other for other in grads]) > 1
 
 
 def check_writes(node: Function) -> None:

@@ -246,8 +246,10 @@ class Operators:
 
     def _index(self, index: Any) -> Any:
         """An index with its Tensors and lists as arrays."""
+        if type(index) is int or type(index) is slice:
+            return index
         if isinstance(index, tuple):
-            return tuple(map(self._index, index))
+            return tuple([self._index(part) for part in index])
         if isinstance(index, list):
             return to_device(np.asarray(index, dtype=None if index else np.intp), self.device)
         # copied, since the derivative reads it and its Tensor may be written to meanwhile

@@ -223,22 +223,35 @@ class Tensor(Operators, Constructors):
 
     def _unary(self, rule: type[Function]) -> Tensor:
         """record(rule, self), faster: see _binary."""
-        node, data, edge = rule(), self.data, self.node
-        if type(data) is not ndarray or self.is_view or MODE.get() is not None:
+        data, edge = self.data, self.node
+        if type(data) is not ndarray or MODE.get() is not None:
             return record(rule, self)
+        if self.is_view:
+            _check_view(self)
+        node = rule()
         return _result(node, node.forward(data), (data,), None if edge is None else (edge,), (self.writes,))
 
     def _binary(self, rule: type[Function], other: Any) -> Tensor:
         """record(rule, self, other), faster: most of an operation on small arrays is the engine's own time,
-        and the usual case (two Tensors on the host, no views, no special mode) needs no loops."""
-        if not isinstance(other, Tensor) or self.is_view or other.is_view or MODE.get() is not None:
+        and the usual cases (a Tensor on the host with another, or with a number; no special mode) need no loops."""
+        left, to_x = self.data, self.node
+        if isinstance(other, Tensor):
+            right, to_y, writes = other.data, other.node, other.writes
+            if type(right) is not ndarray:
+                return record(rule, self, other)
+            if other.is_view:
+                _check_view(other)
+        elif type(other) in NUMBERS:
+            right, to_y, writes = other, None, _NEVER
+        else:
             return record(rule, self, other)
-        node, left, right = rule(), self.data, other.data
-        if type(left) is not ndarray or type(right) is not ndarray:
+        if type(left) is not ndarray or MODE.get() is not None:
             return record(rule, self, other)
-        to_x, to_y = self.node, other.node
+        if self.is_view:
+            _check_view(self)
+        node = rule()
         edges = None if to_x is None and to_y is None else (to_x, to_y)
-        return _result(node, node.forward(left, right), (left, right), edges, (self.writes, other.writes))
+        return _result(node, node.forward(left, right), (left, right), edges, (self.writes, writes))
 
     def _constant(self, function: Callable, *others: Any) -> Any:
         """What `function` makes of the arrays, as a Tensor without a gradient."""

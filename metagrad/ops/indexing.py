@@ -9,14 +9,15 @@ from ..function import Function
 from ..rows import Rows
 from ..scatter import add_at, take_rows
 
+_BASIC = {int, slice, type(None), type(...)}
+
 
 def is_basic(index) -> bool:
     """Whether NumPy answers this index with a view: integers, slices, None and ... only."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(
-        part is None or part is Ellipsis or (isinstance(part, int | slice | np.integer) and not isinstance(part, bool))
-        for part in parts
-    )
+    for part in index if isinstance(index, tuple) else (index,):
+        if type(part) not in _BASIC and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
+            return False
+    return True
 
 
 def check_bounds(x, index) -> None:
@@ -45,7 +46,7 @@ def _kind(part) -> str:
 
 def _names_no_place_twice(index) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
-    return all(is_basic(part) or _kind(part) == "b" for part in parts)
+    return is_basic(index) or all(is_basic(part) or _kind(part) == "b" for part in parts)
 
 
 class GetItem(Function):

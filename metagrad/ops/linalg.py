@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 from ..cuda import array_module
@@ -50,10 +51,15 @@ class MatMul(Function):
 def _product_of_rows(x, grad, ndim, transposed):
     """xᵀ grad; where y was one matrix for a stack of x, one product over all rows of the stack."""
     if ndim == 2 and x.ndim > 2:
-        x, grad = x.reshape((-1, x.shape[-1])), grad.reshape((-1, grad.shape[-1]))
+        x, grad = _rows(x), _rows(grad)
     if transposed:
         return _product(grad.swapaxes(-1, -2), x).swapaxes(-1, -2)
     return _product(x.swapaxes(-1, -2), grad)
+
+
+def _rows(x):
+    """(..., n) as a matrix of n columns."""
+    return x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _product(x, y):
@@ -80,26 +86,21 @@ class Linear(Function):
     saves_inputs = True
 
     def forward(self, x, weight, *bias):
-        if (
-            weight.ndim != 2
-            or not x.ndim
-            or x.shape[-1] != weight.shape[1]
-            or any(b.shape != weight.shape[:1] for b in bias)
-        ):
+        if weight.ndim != 2 or x.shape[-1:] != weight.shape[1:] or any(b.shape != weight.shape[:1] for b in bias):
             shapes = " and ".join(str(b.shape) for b in (weight, *bias))
             raise ValueError(
                 f"linear: values (..., n) need a weight (m, n) and a bias (m,), or none; got {x.shape} with {shapes}"
             )
-        y = x @ weight.T
+        y = _rows(x) @ weight.T  # one product, also for a stack of matrices
         for b in bias:
             y = operator.iadd(y, b) if b.dtype == y.dtype else y + b
-        return y
+        return y.reshape(x.shape[:-1] + (len(weight),))
 
     def backward(self, grad, x, weight, *bias):
         to_x, to_weight, *to_bias = self.edges
-        rows = grad.reshape((-1, grad.shape[-1]))
-        dx = to_x and grad @ weight
-        dw = to_weight and rows.swapaxes(0, 1) @ x.reshape((-1, x.shape[-1]))
+        rows = _rows(grad)
+        dx = to_x and (rows @ weight).reshape(x.shape)
+        dw = to_weight and rows.swapaxes(0, 1) @ _rows(x)
         return dx, dw, *(edge and rows.sum(axis=0) for edge in to_bias)
 
 

@@ -23,5 +23,5 @@ LINALG = [
     Op("matmul", F.matmul, np.matmul, [Sample(pair) for pair in MATMULS]),
     Op("einsum", lambda *xs, subscripts: F.einsum(subscripts, *xs), lambda *xs, subscripts: np.einsum(subscripts, *xs),
        [Sample(shapes, {"subscripts": s}) for s, shapes in EINSUMS]),
-    Op("linear", F.linear, lambda x, w, b: x @ w.T + b, [Sample(((2, 3), (4, 3), (4,))), Sample(((3,), (4, 3), (4,))), Sample(((5, 2, 3), (4, 3), (4,)))]),
+    Op("linear", F.linear, lambda x, w, b=0.0: x @ w.T + b, [Sample(((2, 3), (4, 3), (4,))), Sample(((3,), (4, 3), (4,))), Sample(((5, 2, 3), (4, 3), (4,))), Sample(((5, 2, 3), (4, 3))), Sample(((2, 0), (4, 0), (4,))), Sample(((0, 3), (4, 3), (4,)))]),
 ]  # fmt: skip
