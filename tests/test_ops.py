@@ -32,6 +32,9 @@ def test_values_are_numpys(op, sample, device):
 
 @pytest.mark.parametrize("op, sample", ROWS)
 def test_derivatives_are_those_of_differences(op, sample):
+    if op.constant:
+        assert not op.call(*on_device(op.inputs(sample), "cpu"), **sample.constants).requires_grad
+        return
     arrays = op.inputs(sample)
     assert gradcheck(lambda *xs: op.call(*xs, **sample.constants), *arrays)
     if op.smooth:
@@ -41,6 +44,8 @@ def test_derivatives_are_those_of_differences(op, sample):
 @pytest.mark.parametrize("op, sample", ROWS)
 def test_gradients_agree_on_every_device_and_keep_float32(op, sample, device):
     """The gradient on a device is that of the host, which differences have checked; float32 stays float32."""
+    if op.constant:
+        return
     arrays = op.inputs(sample)
     host, there = on_device(arrays, "cpu"), on_device(arrays, device, np.float32)
     for points in (host, there):
@@ -68,7 +73,7 @@ def test_no_operation_is_left_out():
         name
         for module in map(importlib.import_module, RULES)
         for name, rule in vars(module).items()
-        if inspect.isclass(rule) and issubclass(rule, Function) and rule is not Function
+        if inspect.isclass(rule) and issubclass(rule, Function) and "forward" in vars(rule) and rule is not Function
     }
     assert rules - ran - {"ToDevice"} == set()  # moving needs two devices: test_devices.py
     functions = {

@@ -5,13 +5,22 @@ Takes Tensors, arrays and numbers; returns Tensors. It is also the namespace of 
 The files are those of `ops/`, where the rules stand.
 """
 
-from .activation import log_softmax, logsigmoid, relu, sigmoid, softmax, softplus, tanh
-from .arithmetic import abs, clip, exp, expm1, log, log1p, maximum, minimum, sign, sqrt, where, zeros_like
-from .attention import scaled_dot_product_attention
+# fmt: off
+from .arithmetic import (
+    abs, ceil, clip, erf, exp, expm1, floor, isfinite, isinf, isnan, log, log10, log1p, log2, logaddexp,
+    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, reciprocal, round, sign, sqrt, square,
+    where, zeros_like,
+)
+from .trigonometry import arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, hypot, sin, sinh, tan
+from .reduction import logsumexp, max, mean, min, sum
+from .shape import broadcast_to, concatenate, stack
 from .indexing import embedding, index_fill, take_along_axis
 from .linalg import einsum, linear, matmul
+from .activation import (
+    celu, elu, gelu, hardswish, hardtanh, leaky_relu, log_softmax, logsigmoid, mish, prelu, relu, selu, sigmoid,
+    silu, softmax, softplus, softsign, tanh, tanhshrink,
+)
 from .loss import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 from .normalization import layer_norm
 from .recurrence import gru, lstm, rnn
-from .reduction import logsumexp, max, mean, min, sum
-from .shape import broadcast_to, concatenate, stack
+from .attention import scaled_dot_product_attention

@@ -75,6 +75,35 @@ class Relu(Function):
         return grad * (y > 0)
 
 
+class Silu(Function):
+    """x σ(x) (Elfwing et al. 2017);  dy/dx = σ + x σ (1 − σ). One rule, which saves x alone."""
+
+    saves_inputs = True
+
+    def forward(self, x):
+        return x * Sigmoid.apply(x)
+
+    def backward(self, grad, x):
+        s = Sigmoid.apply(x)
+        return grad * s * (x * (1 - s) + 1)
+
+
+class Elu(Function):
+    """x above 0, α (e^x − 1) below;  dy/dx = 1 above 0, y + α below and at it.
+
+    As a composition with min(x, 0) it would share the gradient of 0 with the constant.
+    """
+
+    saves_output = True
+
+    def forward(self, x, alpha):
+        xp, self.alpha = array_module(x), alpha
+        return xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0)) * alpha)
+
+    def backward(self, grad, y):
+        return array_module(grad).where(y > 0, grad, grad * (y + self.alpha))
+
+
 class Softmax(Function):
     """y_i = e^x_i / Σ_j e^x_j along an axis;  dx = y (dy − Σ_j y_j dy_j)."""
 

@@ -111,14 +111,39 @@ class Abs(Function):
         return grad * array_module(grad).sign(x)
 
 
-class Sign(Function):
-    """−1, 0 or 1;  its derivative is 0 wherever there is one."""
+class Piecewise(Function):
+    """The base of what is constant but for jumps: its derivative is 0 wherever there is one."""
+
+    def backward(self, grad):
+        return array_module(grad).zeros_like(grad)
+
+
+class Sign(Piecewise):
+    """−1, 0 or 1."""
 
     def forward(self, x):
         return array_module(x).sign(x)
 
-    def backward(self, grad):
-        return array_module(grad).zeros_like(grad)
+
+class Floor(Piecewise):
+    """The integer below."""
+
+    def forward(self, x):
+        return array_module(x).floor(x)
+
+
+class Ceil(Piecewise):
+    """The integer above."""
+
+    def forward(self, x):
+        return array_module(x).ceil(x)
+
+
+class Round(Piecewise):
+    """The nearest number of so many decimals; of two that are as near, the even one."""
+
+    def forward(self, x, decimals):
+        return x.round(decimals)
 
 
 class Exp(Function):
@@ -157,6 +182,30 @@ class Log(Function):
         return grad / x
 
 
+class Log2(Function):
+    """log₂ x, exact at powers of 2, which ln x / ln 2 is not;  dy/dx = 1/(x ln 2)."""
+
+    saves_inputs = True
+
+    def forward(self, x):
+        return array_module(x).log2(x)
+
+    def backward(self, grad, x):
+        return grad / (x * math.log(2))
+
+
+class Log10(Function):
+    """log₁₀ x, exact at powers of 10;  dy/dx = 1/(x ln 10)."""
+
+    saves_inputs = True
+
+    def forward(self, x):
+        return array_module(x).log10(x)
+
+    def backward(self, grad, x):
+        return grad / (x * math.log(10))
+
+
 class Log1p(Function):
     """ln(1 + x), exact also for small x."""
 
@@ -167,6 +216,21 @@ class Log1p(Function):
 
     def backward(self, grad, x):
         return grad / (x + 1)
+
+
+class LogAddExp(Function):
+    """z = log(e^x + e^y), without overflow;  ∂/∂x = e^(x − z), ∂/∂y = e^(y − z)."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x, y):
+        return array_module(x).logaddexp(x, y)
+
+    def backward(self, grad, x, y, z):
+        xp = array_module(grad)
+        z = xp.where(z == -math.inf, 0, z)  # −∞ − −∞ would be NaN
+        return grad * xp.exp(x - z), grad * xp.exp(y - z)
 
 
 class Sqrt(Function):

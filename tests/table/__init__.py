@@ -17,8 +17,9 @@ from .network import NETWORK
 from .reduction import REDUCTION
 from .samples import Op, Sample
 from .shape import SHAPE
+from .trigonometry import TRIGONOMETRY
 
-TABLE = [*ARITHMETIC, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS, *NETWORK]
+TABLE = [*ARITHMETIC, *TRIGONOMETRY, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS, *NETWORK]
 
 
 def rows() -> Iterator[tuple[Op, Sample]]:

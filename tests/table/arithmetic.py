@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from metagrad import functional as F
@@ -42,4 +44,21 @@ ARITHMETIC = [
        [Sample(pair, {"condition": CONDITION}) for pair in [((2, 3), (2, 3)), ((), (2, 3)), ((3,), (2, 1))]]),
     Op("astype", lambda x: x.astype(np.float64), lambda x: x, elementwise()),
     Op("zeros_like", lambda x: x + F.zeros_like(x), lambda x: x, elementwise()),
+    Op("log2", F.log2, np.log2, elementwise(), domain="positive"),
+    Op("log10", F.log10, np.log10, elementwise(), domain="positive"),
+    Op("logaddexp", F.logaddexp, np.logaddexp, pairs()),
+    Op("square", F.square, np.square, elementwise()),
+    Op("reciprocal", F.reciprocal, np.reciprocal, elementwise()),
+    Op("floor", F.floor, np.floor, elementwise()),
+    Op("ceil", F.ceil, np.ceil, elementwise()),
+    Op("round", F.round, np.round, elementwise() + elementwise(decimals=1)),
+    Op("erf", F.erf, np.vectorize(math.erf, otypes=[float]), elementwise()),
+    # comparisons and logic
+    Op("isnan", F.isnan, np.isnan, elementwise(), constant=True),
+    Op("isinf", F.isinf, np.isinf, elementwise(), constant=True),
+    Op("isfinite", F.isfinite, np.isfinite, elementwise(), constant=True),
+    Op("logical_not", F.logical_not, np.logical_not, elementwise(), constant=True),
+    Op("logical_and", lambda x, y: F.logical_and(x > 0, y > 0), lambda x, y: (x > 0) & (y > 0), pairs(), constant=True),
+    Op("logical_or", lambda x, y: F.logical_or(x > 0, y > 0), lambda x, y: (x > 0) | (y > 0), pairs(), constant=True),
+    Op("logical_xor", lambda x, y: F.logical_xor(x > 0, y > 0), lambda x, y: (x > 0) ^ (y > 0), pairs(), constant=True),
 ]  # fmt: skip

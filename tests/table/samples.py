@@ -37,7 +37,7 @@ class Op:
 
     domain: "real" keeps away from 0 and from integers; "positive"; "small" for exponents;
         "distinct" draws entries that differ by far more than a difference step.
-    smooth: second derivatives exist and are checked.
+    smooth: second derivatives exist and are checked. constant: nothing is differentiated, only values are checked.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Op:
     samples: list[Sample]
     domain: str = "real"
     smooth: bool = True
+    constant: bool = False
 
     def inputs(self, sample: Sample, seed: int = 0) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)
