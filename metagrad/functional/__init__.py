@@ -12,10 +12,21 @@ from .arithmetic import (
     where, zeros_like,
 )
 from .trigonometry import arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, cos, cosh, hypot, sin, sinh, tan
-from .reduction import logsumexp, max, mean, min, sum
-from .shape import broadcast_to, concatenate, stack
-from .indexing import embedding, index_fill, take_along_axis
-from .linalg import einsum, linear, matmul
+from .reduction import (
+    all, any, argmax, argmin, count_nonzero, cumprod, cumsum, logsumexp, max, mean, median, min, norm, prod, std,
+    sum, var,
+)
+from .shape import (
+    broadcast_to, chunk, concatenate, diagonal, expand_dims, flip, moveaxis, pad, ravel, repeat, reshape, roll,
+    split, squeeze, stack, swapaxes, tile, transpose, tril, triu,
+)
+from .indexing import (
+    TopK, argsort, embedding, index_add, index_fill, index_select, masked_fill, masked_select, nonzero, scatter,
+    scatter_add, sort, take_along_axis, topk,
+)
+from .linalg import (
+    SignAndLog, cholesky, det, dot, einsum, inner, inv, linear, matmul, outer, slogdet, solve, tensordot, trace,
+)
 from .activation import (
     celu, elu, gelu, hardswish, hardtanh, leaky_relu, log_softmax, logsigmoid, mish, prelu, relu, selu, sigmoid,
     silu, softmax, softplus, softsign, tanh, tanhshrink,

@@ -54,3 +54,10 @@ def some(xs: Sequence[Any], name: str) -> Sequence[Any]:
     if not len(xs):
         raise ValueError(f"{name} needs at least one Tensor")
     return xs
+
+
+def checked_axis(name: str, axis: int, ndim: int) -> int:
+    """An axis counted from the front."""
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: axis {axis} is not one of an array of {ndim} axes")
+    return int(axis) % ndim

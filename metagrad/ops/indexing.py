@@ -168,10 +168,15 @@ class TakeAlongAxis(Function):
         return array_module(x).take_along_axis(x, index, axis=axis)
 
     def backward(self, grad):
-        xp = array_module(self.index)
-        place = list(xp.meshgrid(*map(xp.arange, self.shape_in), indexing="ij", sparse=True))
-        place[self.axis] = self.index
-        return AddAt.apply(grad, index=tuple(place), shape=self.shape_in)
+        return AddAt.apply(grad, index=places_along(self.index, self.axis, self.shape_in), shape=self.shape_in)
+
+
+def places_along(index, axis, shape):
+    """The index that names, for axis 1, the places (i, index[i, j]) of an array of a shape, and so for any axis."""
+    xp = array_module(index)
+    places = list(xp.meshgrid(*map(xp.arange, shape), indexing="ij", sparse=True))
+    places[axis] = index
+    return tuple(places)
 
 
 def _checked_axis(axis: int, ndim: int, name: str) -> int:

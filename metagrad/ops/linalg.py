@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import operator
 
+import numpy as np
+
 from ..cuda import array_module
 from ..function import Function
 
@@ -102,6 +104,90 @@ class Linear(Function):
         dx = to_x and (rows @ weight).reshape(x.shape)
         dw = to_weight and rows.swapaxes(0, 1) @ _rows(x)
         return dx, dw, *(edge and rows.sum(axis=0) for edge in to_bias)
+
+
+class Inv(Function):
+    """Y = X⁻¹ of square matrices;  dX = −Yᵀ dY Yᵀ."""
+
+    saves_output = True
+
+    def forward(self, x):
+        return _solved("inv", array_module(x).linalg.inv, x)
+
+    def backward(self, grad, y):
+        turned = y.swapaxes(-1, -2)
+        return -(turned @ grad @ turned)
+
+
+class Solve(Function):
+    """Y with A Y = B, for columns B;  dB = A⁻ᵀ dY, dA = −dB Yᵀ."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, a, b):
+        return _solved("solve", array_module(a).linalg.solve, a, b)
+
+    def backward(self, grad, a, b, y):
+        db = array_module(grad).linalg.solve(a.swapaxes(-1, -2), grad)
+        return -(db @ y.swapaxes(-1, -2)), db
+
+
+class Det(Function):
+    """|X|;  dX = |X| X⁻ᵀ, so that a matrix without inverse has no derivative here."""
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x):
+        return array_module(x).linalg.det(x)
+
+    def backward(self, grad, x, y):
+        inverse = array_module(grad).linalg.inv(x)
+        return (grad * y).reshape(y.shape + (1, 1)) * inverse.swapaxes(-1, -2)
+
+
+class LogAbsDet(Function):
+    """log ||X||, which overflows where |X| would not fit;  dX = X⁻ᵀ."""
+
+    saves_inputs = True
+
+    def forward(self, x):
+        return array_module(x).linalg.slogdet(x)[1]
+
+    def backward(self, grad, x):
+        return grad.reshape(grad.shape + (1, 1)) * array_module(grad).linalg.inv(x).swapaxes(-1, -2)
+
+
+class Cholesky(Function):
+    """L, lower triangular, with L Lᵀ = X symmetric;  dX = (S + Sᵀ)/2 with S = L⁻ᵀ Φ(Lᵀ dL) L⁻¹.
+
+    Φ takes the lower triangle and half of the diagonal (Murray 2016, "Differentiation of the Cholesky decomposition").
+    """
+
+    saves_output = True
+
+    def forward(self, x):
+        return _solved("cholesky", array_module(x).linalg.cholesky, x)
+
+    def backward(self, grad, y):
+        xp = array_module(grad)
+        turned = y.swapaxes(-1, -2)
+        inner = turned @ grad
+        inner = (xp.tril(inner) + xp.tril(inner, -1)) / 2
+        half = xp.linalg.solve(turned, inner)
+        s = xp.linalg.solve(turned, half.swapaxes(-1, -2))
+        return (s + s.swapaxes(-1, -2)) / 2
+
+
+def _solved(name, function, *matrices):
+    try:
+        return function(*matrices)
+    except np.linalg.LinAlgError as error:
+        shapes = " and ".join(str(x.shape) for x in matrices)
+        raise np.linalg.LinAlgError(
+            f"{name}: {str(error).rstrip('.').lower()}; the matrices have shape {shapes}"
+        ) from None
 
 
 class Einsum(Function):

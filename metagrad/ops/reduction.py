@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..cuda import array_module
@@ -48,6 +50,78 @@ class Mean(Function):
         for whole, left in zip(self.shape_in, kept):
             n *= whole if left == 1 else 1
         return array_module(grad).broadcast_to((grad / max(n, 1)).reshape(kept), self.shape_in)
+
+
+class Prod(Function):
+    """Π x;  ∂/∂x_i = the product of the others, from both sides: exact also where some are 0."""
+
+    saves_inputs = True
+
+    def forward(self, x, axis, keepdims):
+        self.axis = axis
+        return widened(x).prod(axis=axis, keepdims=keepdims).astype(x.dtype, copy=False)
+
+    def backward(self, grad, x):
+        xp = array_module(grad)
+        grad = grad.reshape(kept_shape(x.shape, self.axis))
+        last, restore = together(x, self.axis)
+        before = _before(xp.cumprod(last, axis=-1), -1)
+        after = xp.flip(_before(xp.cumprod(xp.flip(last, -1), axis=-1), -1), -1)
+        return grad * restore(before * after)
+
+
+def _before(products, axis):
+    """What stands before each entry of an axis, and 1 before the first."""
+    xp, others = array_module(products), (slice(None),) * (axis % products.ndim)
+    first = xp.zeros_like(products[others + (slice(0, 1),)]) + 1
+    return xp.concatenate([first, products[others + (slice(None, -1),)]], axis=axis)
+
+
+def together(x, axis):
+    """x with the reduced axes as one, its last, and the function that takes an array of that form back to x's."""
+    shape, ndim = x.shape, x.ndim
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    reduced = [a % ndim for a in axes] if ndim else []
+    order = tuple([i for i in range(ndim) if i not in reduced] + reduced)
+    moved = tuple(shape[i] for i in order)
+    inverse = tuple(order.index(i) for i in range(ndim))
+    size = math.prod(shape[i] for i in reduced)
+    last = x.transpose(order).reshape(moved[: ndim - len(reduced)] + (size,))
+    return last, lambda y: y.reshape(moved).transpose(inverse)
+
+
+class CumSum(Function):
+    """y_i = Σ_{j ≤ i} x_j along an axis;  dx_i = Σ_{j ≥ i} dy_j."""
+
+    def forward(self, x, axis):
+        self.axis = axis
+        return widened(x).cumsum(axis=axis).astype(x.dtype if x.dtype.kind == "f" else None, copy=False)
+
+    def backward(self, grad):
+        xp = array_module(grad)
+        return xp.flip(xp.cumsum(xp.flip(grad, self.axis), axis=self.axis), self.axis)
+
+
+class CumProd(Function):
+    """y_i = Π_{j ≤ i} x_j along an axis;  dx_i = y_{i−1} S_i with S_i = dy_i + x_{i+1} S_{i+1}.
+
+    Step by step along the axis: the usual sum of dy y / x fails where an x is 0.
+    """
+
+    saves_inputs = True
+    saves_output = True
+
+    def forward(self, x, axis):
+        self.axis = axis
+        return x.cumprod(axis=axis)
+
+    def backward(self, grad, x, y):
+        others = (slice(None),) * (self.axis % x.ndim)
+        sums, part = [], 0
+        for i in reversed(range(x.shape[self.axis])):
+            sums.append(grad[others + (i,)] + part)
+            part = x[others + (i,)] * sums[-1]
+        return array_module(grad).stack(sums[::-1], axis=self.axis) * _before(y, self.axis) if sums else grad
 
 
 class Max(Function):

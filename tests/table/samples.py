@@ -36,7 +36,8 @@ class Op:
     """call(*Tensors, **constants) is to equal reference(*arrays, **constants).
 
     domain: "real" keeps away from 0 and from integers; "positive"; "small" for exponents;
-        "distinct" draws entries that differ by far more than a difference step.
+        "distinct" draws entries that differ by far more than a difference step; "zeros" makes half of them 0;
+        "regular" draws square matrices that have an inverse.
     smooth: second derivatives exist and are checked. constant: nothing is differentiated, only values are checked.
     """
 
@@ -61,7 +62,10 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...], domain: str) -> np.n
     if domain == "distinct":
         size = int(np.prod(shape))
         return (rng.permutation(size) + rng.uniform(0, 0.5, size)).reshape(shape) / max(size, 1)
-    return rng.choice([-1.0, 1.0], shape) * rng.uniform(0.3, 0.7, shape) + rng.integers(0, 2, shape)
+    if domain == "regular":
+        return rng.uniform(-0.3, 0.3, shape) + (np.eye(shape[-1]) if len(shape) > 1 else 0)
+    real = rng.choice([-1.0, 1.0], shape) * rng.uniform(0.3, 0.7, shape) + rng.integers(0, 2, shape)
+    return real * rng.integers(0, 2, shape) if domain == "zeros" else real
 
 
 def elementwise(shapes: list = SHAPES, **constants: Any) -> list[Sample]:
