@@ -28,6 +28,7 @@ class Operators:
     _binary: Callable
     _constant: Callable  # (function of arrays, *others) → Tensor without a gradient
     _write: Callable  # (rule, *others, **constants): into this memory
+    __array_namespace__: Callable  # () → metagrad.functional
 
     # What it is ------------------------------------------------------------------------------------
 
@@ -139,6 +140,9 @@ class Operators:
     def relu(self) -> Any:
         return self._unary(activation.Relu)
 
+    def round(self, decimals: int = 0) -> Any:
+        return self.__record__(arithmetic.Round, self, decimals=decimals)
+
     def clip(self, low: float | None = None, high: float | None = None) -> Any:
         return self.__record__(arithmetic.Clip, self, low=low, high=high)
 
@@ -188,11 +192,35 @@ class Operators:
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
         return self.__record__(reduction.Min, self, axis=axis, keepdims=keepdims)
 
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.__record__(reduction.Prod, self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None) -> Any:
+        return self.__array_namespace__().cumsum(self, axis)
+
+    def cumprod(self, axis: int | None = None) -> Any:
+        return self.__array_namespace__().cumprod(self, axis)
+
+    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        return self.__array_namespace__().var(self, axis, ddof, keepdims)
+
+    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        return self.__array_namespace__().std(self, axis, ddof, keepdims)
+
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._constant(lambda x: x.argmax(axis=axis, keepdims=keepdims))
+        return self.__array_namespace__().argmax(self, axis, keepdims)
 
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._constant(lambda x: x.argmin(axis=axis, keepdims=keepdims))
+        return self.__array_namespace__().argmin(self, axis, keepdims)
+
+    def argsort(self, axis: int = -1) -> Any:
+        return self.__array_namespace__().argsort(self, axis)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.__array_namespace__().any(self, axis, keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.__array_namespace__().all(self, axis, keepdims)
 
     # Shape and places ------------------------------------------------------------------------------
 
@@ -216,6 +244,22 @@ class Operators:
     def squeeze(self, axis: Any = None) -> Any:
         """Without axes of length 1: all of them, or those named."""
         return self.reshape(self.data.squeeze(axis=axis).shape)
+
+    def flatten(self) -> Any:
+        """All entries in one row."""
+        return self.reshape(-1)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+        return self.__array_namespace__().repeat(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        return self.__array_namespace__().diagonal(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        return self.__array_namespace__().trace(self, offset, axis1, axis2)
+
+    def dot(self, other: Any) -> Any:
+        return self.__array_namespace__().dot(self, other)
 
     def unsqueeze(self, axis: int) -> Any:
         """With an axis of length 1 at a place, counted in the result."""
@@ -299,3 +343,6 @@ class Operators:
 
     def index_fill_(self, axis: int, index: Any, value: float) -> Any:
         return self._write(indexing.IndexFill, axis=axis, index=self._index(index), value=value)
+
+    def masked_fill_(self, mask: Any, value: float) -> Any:
+        return self._write(indexing.SetItem, value, index=self._index(mask))
