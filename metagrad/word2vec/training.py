@@ -55,7 +55,8 @@ class Schedule:
         """kept (V,): the occurrences of each word that an epoch trains on. predictions: by each centre, or of it.
 
         draws: for how many draws a noise word stands in each prediction, K/K'. tree: whether words are predicted
-        along the paths of a tree.
+        along the paths of a tree. longest: of one worker; the steps of several are in this proportion shorter, because
+        each looks at tables that the others change meanwhile.
         """
         words = max(float(kept.sum()), 1.0)
         shares = np.maximum(kept / words, 1e-12)
@@ -63,7 +64,8 @@ class Schedule:
         stretch = _NOISE / draws if draws else math.inf
         crowd = max(0.75 * workers, 1)  # they are not always in the middle of a step at the same time
         bounds = float(step / predictions / crowd), float(stretch / predictions)
-        return cls(lr, min_lr, words * epochs, longest, bounds)
+        together = max(int(longest[0] / crowd), 1), longest[1]
+        return cls(lr, min_lr, words * epochs, together, bounds)
 
     def rate(self, words: float) -> float:
         return max(self.lr * (1 - words / self.total), self.min_lr)
