@@ -186,7 +186,7 @@ def _lift_saved(node: Function, lift: Callable) -> tuple:
 
 
 def _run_hooks(node: Node, grad: Any) -> Any:
-    for hook in node.hooks or ():
+    for hook in tuple(node.hooks or ()):  # one may remove itself
         changed = hook(grad)
         if changed is not None:
             grad = changed

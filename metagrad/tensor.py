@@ -18,6 +18,7 @@ from .creation import Constructors, as_array
 from .cuda import CPU, Array, Device, array_module, copied, device_of, get_device, is_array, to_device
 from .function import Function, Leaf
 from .graph import last_write, tick, walk
+from .hooks import Handle
 from .mode import MODE, enable_grad, is_grad_enabled
 from .operators import Operators
 from .rows import Rows
@@ -170,8 +171,11 @@ class Tensor(Operators, Constructors):
         if isinstance(self.node, Function):
             self.node.retains_grad = True
 
-    def register_hook(self, hook) -> None:
-        """Call hook(gradient) at backward, when the gradient is complete; a Tensor it returns takes its place."""
+    def register_hook(self, hook: Callable) -> Handle:
+        """Call hook(gradient) at backward, when the gradient is complete; a Tensor it returns takes its place.
+
+        The handle's `remove()` takes the hook away.
+        """
         if self.node is None:
             raise RuntimeError("register_hook: this Tensor requires no gradient")
 
@@ -183,7 +187,9 @@ class Tensor(Operators, Constructors):
                 raise TypeError(f"a hook returns None or a gradient of shape {tuple(grad.shape)}, not {changed!r}")
             return changed.data if isinstance(changed, Tensor) and not isinstance(grad, Tensor) else changed
 
-        self.node.hooks = [*(self.node.hooks or ()), on_gradient]
+        if self.node.hooks is None:
+            self.node.hooks = []
+        return Handle(self.node.hooks, on_gradient)
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add d self/d leaf to `.grad` of every leaf that self was computed from.

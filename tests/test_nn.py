@@ -439,9 +439,9 @@ def test_losses_are_their_functions_with_options_fixed():
     assert nn.MSELoss("sum")(x, x).item() == 0
     expected = [math.log(1 + math.exp(-3)), math.log(1 + math.exp(-2.5))]
     assert nn.CrossEntropyLoss()(x, y).item() == pytest.approx(sum(expected) / 2, rel=1e-6)
-    assert nn.CrossEntropyLoss("none")(x, y).tolist() == pytest.approx(expected, rel=1e-6)
+    assert nn.CrossEntropyLoss(reduction="none")(x, y).tolist() == pytest.approx(expected, rel=1e-6)
     with pytest.raises(ValueError, match="reduction"):
-        nn.CrossEntropyLoss("average")(x, y)
+        nn.CrossEntropyLoss(reduction="average")(x, y)
 
 
 @pytest.mark.parametrize("options", [{}, {"weight": np.ones(2, np.float32)}, {"pos_weight": 1.0}])

@@ -242,10 +242,12 @@ def test_a_numpy_scalar_is_an_array_without_axes_and_widens_as_in_numpy():
 
 @pytest.mark.parametrize("op, sample", [pytest.param(*row, id=f"{row[0].name} {row[1].shapes}"[:50]) for row in rows()])
 def test_every_operation_keeps_float32(op, sample, device):
+    """And no constant, as numbers of entries, becomes float64."""
     points = [Tensor(a.astype(np.float32), device=device) for a in op.inputs(sample)]
     constants = {k: v.astype(np.float32) if getattr(v, "dtype", None) == np.float64 else v
                  for k, v in sample.constants.items()}  # fmt: skip
-    assert op.call(*points, **constants).dtype == (np.float64 if op.name == "astype" else np.float32)
+    dtype = op.call(*points, **constants).dtype
+    assert dtype == (np.float64 if op.name == "astype" else np.float32) or op.constant and dtype.kind in "bi"
 
 
 @pytest.mark.parametrize("f", [
@@ -480,7 +482,7 @@ def test_targets_and_weights_of_bce_take_gradients_or_refuse():
 
 
 def test_bce_refuses_targets_of_another_shape():
-    with pytest.raises(ValueError, match=r"logits \(2,\) and targets \(1,\) differ"):
+    with pytest.raises(ValueError, match=r"values \(2,\) and targets \(1,\) differ"):
         F.binary_cross_entropy_with_logits(Tensor([1.0, 2.0]), [1.0])
 
 
@@ -498,8 +500,8 @@ def test_cross_entropy_heeds_the_gradient_and_the_reduction(device):
 
 
 @pytest.mark.parametrize("target, error, message", [
-    ([3, 0], IndexError, "targets run from 0 to 3, the logits have classes 0 to 2"),
-    ([-1, 0], IndexError, "from -1 to 0"),
+    ([1, 3], IndexError, r"cross_entropy: target 3 at \(1,\) is not one of the classes 0 to 2"),
+    ([-1, 0], IndexError, r"target -1 at \(0,\)"),
     ([1.0, 0.0], ValueError, "integer targets"), ([1], ValueError, r"got \(2, 3\) and int64 \(1,\)"),
 ])  # fmt: skip
 def test_cross_entropy_names_a_wrong_target(target, error, message, device):

@@ -31,7 +31,11 @@ from .activation import (
     celu, elu, gelu, hardswish, hardtanh, leaky_relu, log_softmax, logsigmoid, mish, prelu, relu, selu, sigmoid,
     silu, softmax, softplus, softsign, tanh, tanhshrink,
 )
-from .loss import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from .loss import (
+    binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cosine_similarity, cross_entropy,
+    hinge_embedding_loss, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, triplet_margin_loss,
+)
+from .dropout import dropout
 from .normalization import layer_norm
 from .recurrence import gru, lstm, rnn
 from .attention import scaled_dot_product_attention

@@ -1,8 +1,8 @@
-"""The layers that a word2vec model and a first network need."""
+"""The layers that most networks are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
 from typing import Any
 
 import numpy as np
@@ -89,32 +89,28 @@ def _row_of(padding_idx: int | None, num: int) -> int | None:
     return padding_idx % num
 
 
-class Sequential(Module):
-    """Modules and functions one after the other: Sequential(Linear(4, 8), F.relu, Linear(8, 1)).
+class Dropout(Module):
+    """Each entry 0 with probability p while training, else divided by 1 − p; nothing in eval mode. See F.dropout."""
 
-    s[i] and s[i:j] give parts, len(s) their number.
-    """
+    def __init__(self, p: float = 0.5) -> None:
+        F.dropout(0.0, p)  # refuses what is no probability
+        self.p = p
 
-    def __init__(self, *parts: Callable[[Any], Any]) -> None:
-        for i, part in enumerate(parts):
-            if not callable(part):
-                raise TypeError(f"Sequential: part {i} is a {type(part).__name__}, no module or function")
-        self.parts = list(parts)
+    def forward(self, x: Any) -> Tensor:
+        return F.dropout(x, self.p, self.training)
 
-    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
-        return ((name.removeprefix("parts."), part) for name, part in super().children())
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
 
-    def forward(self, x: Any) -> Any:
-        for part in self.parts:
-            x = part(x)
-        return x
 
-    def __len__(self) -> int:
-        return len(self.parts)
+class Flatten(Module):
+    """The axes from `start` on as one: (N, C, H, W) → (N, C·H·W)."""
 
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return Sequential(*self.parts[index])
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Sequential: there is no part {index}, it has {len(self)}")
-        return self.parts[index]
+    def __init__(self, start: int = 1) -> None:
+        self.start = start
+
+    def forward(self, x: Any) -> Tensor:
+        return F.reshape(x, (*x.shape[: self.start], math.prod(x.shape[self.start :])))
+
+    def extra_repr(self) -> str:
+        return f"start={self.start}"

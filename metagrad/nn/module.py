@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..cuda import CPU, Array, Device, copied, get_device, to_device
+from ..hooks import Handle
 from ..mode import no_grad
 from ..rows import Rows
 from ..tensor import Tensor
+from .hooks import Hooks
 
 Self = TypeVar("Self", bound="Module")
 
@@ -79,12 +81,13 @@ class Module:
     """
 
     training: bool = True
+    hooks: Hooks | None = None  # of the instance, once one is registered
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, ...)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        return self.forward(*args, **kwargs) if self.hooks is None else self.hooks.call(self, args, kwargs)
 
     def children(self) -> Iterator[tuple[str, Parameter | Module]]:
         """The parameters and modules that this module holds itself, with their names."""
@@ -193,6 +196,25 @@ class Module:
             if isinstance(part, Parameter) and named.setdefault(name, part) is not part:
                 raise ValueError(f"two parameters are both called {name!r}: rename an attribute or a key")
         return named
+
+    def register_forward_pre_hook(self, hook: Callable[[Module, tuple], Any]) -> Handle:
+        """Call hook(module, args) before forward; arguments that it returns (several: a tuple) take their place."""
+        return Handle(self._own_hooks().before, hook)
+
+    def register_forward_hook(self, hook: Callable[[Module, tuple, Any], Any]) -> Handle:
+        """Call hook(module, args, output) after forward; an output that it returns takes the place of that."""
+        return Handle(self._own_hooks().after, hook)
+
+    def register_backward_hook(self, hook: Callable[[Module, Any], Any]) -> Handle:
+        """Call hook(module, gradient) at backward, for each Tensor that forward returned.
+
+        It is called when that gradient is complete; a gradient that it returns takes its place.
+        """
+        return Handle(self._own_hooks().backward, hook)
+
+    def _own_hooks(self) -> Hooks:
+        self.hooks = self.hooks or Hooks()
+        return self.hooks
 
     def extra_repr(self) -> str:
         """What to print in the parentheses: the arguments that shaped this module."""
