@@ -4,6 +4,7 @@ from . import cuda, data, functional, nn, optim
 from .autograd import grad
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .interop import from_dlpack
 from .memory import keep_freed
 from .mode import debug_mode, enable_grad, is_grad_enabled, no_grad
 from .random import manual_seed

@@ -7,13 +7,13 @@ the rule's instance as the node that made the result. `backward` walks those nod
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from .conversions import Conversions
 from .creation import Constructors, as_array
 from .cuda import CPU, Array, Device, array_module, copied, device_of, get_device, is_array, to_device
 from .function import Function, Leaf
@@ -27,7 +27,7 @@ NUMBERS = (int, float, bool)  # Python's: NumPy lets them take the dtype of the 
 _new = object.__new__
 
 
-class Tensor(Operators, Constructors):
+class Tensor(Operators, Conversions, Constructors):
     """An n-dimensional array that remembers how it was computed.
 
     data: an array (shared, not copied), or numbers in nested lists. An array keeps its dtype; Python
@@ -41,7 +41,6 @@ class Tensor(Operators, Constructors):
     """
 
     __slots__ = ("data", "node", "writes", "is_view", "__weakref__")
-    __array_ufunc__ = None  # `array * tensor` is left to Tensor.__rmul__
 
     data: Array
     node: Function | Leaf | None  # where its gradient goes; None where none is needed
@@ -68,57 +67,6 @@ class Tensor(Operators, Constructors):
             self.writes, self.is_view = [0, 0], 0
         if requires_grad:
             self.requires_grad = True
-
-    # What it is ------------------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        text = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
-        details = [] if self.dtype in (np.float32, np.int64, np.bool_) else [f"dtype={self.dtype}"]
-        details += [] if self.device == CPU else [f"device={str(self.device)!r}"]
-        details += ["requires_grad=True"] if self.requires_grad else []
-        return f"Tensor({', '.join([text, *details])})"
-
-    def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(
-                f"the truth of a Tensor of shape {self.shape} is ambiguous: compare one entry, or use .sum()"
-            )
-        return bool(self.data)
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.size != 1:
-            raise TypeError(f"only an integer Tensor with one entry is an index, not {self.dtype} {self.shape}")
-        return int(self.data)
-
-    def item(self) -> Any:
-        """The one entry as a Python number: add up `loss.item()`, not `loss`, which keeps its graph alive."""
-        if self.size != 1:
-            raise ValueError(f"item() needs a Tensor with one entry, this one has shape {self.shape}")
-        return self.data.item()
-
-    def numpy(self) -> ndarray:
-        """The values as a NumPy array: the memory itself on the CPU, a copy from a GPU."""
-        return to_device(self.data, CPU)
-
-    def tolist(self) -> Any:
-        return self.data.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
-        if self.requires_grad:
-            raise TypeError("np.asarray would lose this Tensor's graph: say x.detach() or x.numpy() if that is meant")
-        if self.device != CPU:
-            raise TypeError(f"np.asarray does not move data off {self.device}: say x.numpy() or x.cpu()")
-        return np.array(self.data, dtype=dtype, copy=copy)
-
-    def __array_namespace__(self, api_version: str | None = None) -> Any:
-        """metagrad.functional: what rules call when they run on Tensors. It stands above this file, so by name."""
-        return sys.modules[f"{__package__}.functional"]
 
     # Its place in the graph ------------------------------------------------------------------------
 
@@ -263,7 +211,7 @@ class Tensor(Operators, Constructors):
         """What `function` makes of the arrays, as a Tensor without a gradient."""
         if any(x is None or isinstance(x, str) for x in others):
             return NotImplemented
-        arrays = [self.data, *(_array_of(_operand(x, self.device)) for x in others)]
+        arrays = [self.data, *(_array_of(operand(x, self.device)) for x in others)]
         with _common_device(getattr(function, "__name__", "comparison"), arrays).active():
             return Tensor(function(*arrays))
 
@@ -285,7 +233,7 @@ class Tensor(Operators, Constructors):
                 "a view cannot be written over where that is recorded, its base would keep the old gradient: "
                 "write into the base (base[index] = ...), or use the version without '_'"
             )
-        inputs = [self, *(_operand(x, self.device) for x in others)]
+        inputs = [self, *(operand(x, self.device) for x in others)]
         arrays, writes = [], []
         for x in inputs:  # what shares memory with the target is read from a copy
             shared = isinstance(x, Tensor) and x.writes is self.writes and not (x is self and not rule.saves_inputs)
@@ -325,7 +273,7 @@ def record(rule: type[Function], *inputs: Any, **constants: Any) -> Tensor:
     for x in inputs:
         if not isinstance(x, Tensor):
             if type(x) not in NUMBERS:
-                x = _operand(x, next((y.device for y in inputs if isinstance(y, Tensor)), CPU))
+                x = operand(x, next((y.device for y in inputs if isinstance(y, Tensor)), CPU))
             if type(x) in NUMBERS:
                 arrays.append(x)
                 edges.append(None)
@@ -477,7 +425,7 @@ def _add_gradients(held: Tensor | Rows, new: Tensor | Rows) -> Tensor | Rows:
 # Arguments ------------------------------------------------------------------------------------------
 
 
-def _operand(x: Any, device: Device) -> Any:
+def operand(x: Any, device: Device) -> Any:
     """What takes part beside a Tensor: Tensors and Python numbers as they are, arrays as Tensors of where they
     are, lists and NumPy's scalars as Tensors on `device`."""
     if isinstance(x, Tensor) or type(x) in NUMBERS:

@@ -342,6 +342,8 @@ class ndarray:
 
     def __array_ufunc__(self, function, method, *inputs, **kwargs):
         name = function.__name__
+        if any(_has_its_own_ufuncs(x) for x in inputs):
+            return NotImplemented
         if name in COMPARISONS.values() and isinstance(inputs[0], np.ndarray) and inputs[0].ndim == 0:
             inputs = (inputs[0][()], *inputs[1:])  # what NumPy makes of the scalar in np.float32(2) < x
         if method == "__call__" and name in OPERATORS.values() and isinstance(inputs[0], np.generic):
@@ -430,9 +432,16 @@ def _operator(function, reflected=False):
             outranks = getattr(other, "__array_priority__", 0) > self.__array_priority__
             if getattr(other, "__array_ufunc__", None if outranks else ...) is None:
                 return NotImplemented
+            if not reflected and _has_its_own_ufuncs(other):  # NumPy asks both, see __array_ufunc__
+                return getattr(np, function)(self, other)
         return getattr(cupy, function)(*((other, self) if reflected else (self, other)))
 
     return operator
+
+
+def _has_its_own_ufuncs(x):
+    """Whether x is of a third kind, neither of CuPy nor of NumPy, to which CuPy leaves a ufunc."""
+    return not isinstance(x, ndarray | np.ndarray | np.generic) and getattr(x, "__array_ufunc__", None) is not None
 
 
 def _in_place(function):

@@ -403,5 +403,5 @@ def test_targets_may_lie_on_another_gpu_than_the_current_one(gpu):
         loss = F.cross_entropy(scores, Tensor([1, 0], device=name))
         loss.backward()
         assert str(loss.device) == str(scores.grad.device) == name
-        with pytest.raises(IndexError, match="targets run from 0 to 2"):
+        with pytest.raises(IndexError, match="target 2 at"):
             F.cross_entropy(scores, Tensor([2, 0], device=name))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metagrad import Rows, Tensor, cuda
+from metagrad import Rows, Tensor, cuda, from_dlpack
 
 from .conftest import HAS_GPU
 
@@ -26,3 +26,12 @@ def test_the_sum_over_repeated_rows_repeats_bit_for_bit():
 def test_a_gpu_tensor_does_not_turn_into_numpy_by_itself():
     with pytest.raises(TypeError, match="does not move data off cuda:0"):
         np.asarray(Tensor([1.0], device="cuda:0"))
+
+
+def test_dlpack_shares_memory_with_cupy_both_ways():
+    import cupy
+
+    x = Tensor([1.0, 2.0], device="cuda:0")
+    there = cupy.from_dlpack(x)
+    from_dlpack(there).data[0] = 7
+    assert x.tolist() == [7, 2] and there[0] == 7
