@@ -66,15 +66,15 @@ class Conversions:
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         """metagrad.functional: what rules call when they run on Tensors."""
-        return _above("functional")
+        return above("functional")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """np.exp(t), array * t: see interop.py."""
-        return _above("interop").array_ufunc(ufunc, method, inputs, options)
+        return above("interop").array_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: tuple, options: dict[str, Any]) -> Any:
         """np.sum(t), np.concatenate([t, u]): see interop.py."""
-        return _above("interop").array_function(function, args, options)
+        return above("interop").array_function(function, args, options)
 
     def __dlpack__(self, **options: Any) -> Any:
         """The memory itself for another library: torch.from_dlpack(t). The way back is metagrad.from_dlpack."""
@@ -86,6 +86,6 @@ class Conversions:
         return self.data.__dlpack_device__()
 
 
-def _above(module: str) -> Any:
+def above(module: str) -> Any:
     """A module that stands above this one, so by name."""
     return sys.modules[f"{__package__}.{module}"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,20 @@ def generator(device: Device = CPU) -> Any:
         with device.active():
             _streams[device] = device.library.random.default_rng(_seed)
     return _streams[device]
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Streams of their own, begun from `seed`; behind it the others go on where they were."""
+    global _seed
+    before = _seed, dict(_streams)
+    manual_seed(seed)
+    try:
+        yield
+    finally:
+        _seed = before[0]
+        _streams.clear()
+        _streams.update(before[1])
 
 
 def multinomial(weights: Array, n: int, replace: bool = False) -> Array:

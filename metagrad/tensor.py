@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .conversions import Conversions
+from .conversions import Conversions, above
 from .creation import Constructors, as_array
 from .cuda import CPU, Array, Device, array_module, copied, device_of, get_device, is_array, to_device
 from .function import Function, Leaf
-from .graph import last_write, tick, walk
+from .graph import last_write, tick
 from .hooks import Handle
-from .mode import MODE, enable_grad, is_grad_enabled
+from .mode import MODE, is_grad_enabled
 from .operators import Operators
 from .rows import Rows
 
@@ -106,7 +106,7 @@ class Tensor(Operators, Conversions, Constructors):
             return
         if value is not None and not isinstance(value, Rows):
             value = value if isinstance(value, Tensor) else Tensor(value)
-            _common_device("grad", (self.data, value.data))
+            common_device("grad", (self.data, value.data))
             value = value.astype(self.dtype)
         if value is not None and value.shape != self.shape:
             raise ValueError(f"a gradient of shape {value.shape} does not fit a Tensor of shape {self.shape}")
@@ -152,13 +152,7 @@ class Tensor(Operators, Conversions, Constructors):
                 "backward: nothing this Tensor was computed from requires a gradient "
                 "(requires_grad=False, or computed within no_grad)"
             )
-        found = gradients([self], [gradient], retain_graph or create_graph, create_graph)
-        for node, grad in found.items():
-            grad = grad if isinstance(grad, Rows | Tensor) else Tensor(grad)
-            if node.grad is None:
-                node.grad = grad
-            else:
-                node.grad = _add_gradients(node.grad, grad)
+        above("autograd").backward(self, gradient, retain_graph, create_graph)
 
     def detach(self) -> Tensor:
         """The same memory, without the graph."""
@@ -183,7 +177,7 @@ class Tensor(Operators, Conversions, Constructors):
         if self.is_view:
             _check_view(self)
         node = rule()
-        return _result(node, node.forward(data), (data,), None if edge is None else (edge,), (self.writes,))
+        return made_by(node, node.forward(data), (data,), None if edge is None else (edge,), (self.writes,))
 
     def _binary(self, rule: type[Function], other: Any) -> Tensor:
         """record(rule, self, other), faster: most of an operation on small arrays is the engine's own time,
@@ -205,14 +199,14 @@ class Tensor(Operators, Conversions, Constructors):
             _check_view(self)
         node = rule()
         edges = None if to_x is None and to_y is None else (to_x, to_y)
-        return _result(node, node.forward(left, right), (left, right), edges, (self.writes, writes))
+        return made_by(node, node.forward(left, right), (left, right), edges, (self.writes, writes))
 
     def _constant(self, function: Callable, *others: Any) -> Any:
         """What `function` makes of the arrays, as a Tensor without a gradient."""
         if any(x is None or isinstance(x, str) for x in others):
             return NotImplemented
-        arrays = [self.data, *(_array_of(operand(x, self.device)) for x in others)]
-        with _common_device(getattr(function, "__name__", "comparison"), arrays).active():
+        arrays = [self.data, *(array_of(operand(x, self.device)) for x in others)]
+        with common_device(getattr(function, "__name__", "comparison"), arrays).active():
             return Tensor(function(*arrays))
 
     def _write(self, rule: type[Function], *others: Any, **constants: Any) -> Tensor:
@@ -237,10 +231,10 @@ class Tensor(Operators, Conversions, Constructors):
         arrays, writes = [], []
         for x in inputs:  # what shares memory with the target is read from a copy
             shared = isinstance(x, Tensor) and x.writes is self.writes and not (x is self and not rule.saves_inputs)
-            arrays.append(copied(x.data) if shared else _array_of(x))
+            arrays.append(copied(x.data) if shared else array_of(x))
             writes.append(x.writes if isinstance(x, Tensor) and not shared and x is not self else _NEVER)
         node, mode = rule(), MODE.get()
-        with _common_device(rule.__name__, (*arrays, *constants.values())).active():
+        with common_device(rule.__name__, (*arrays, *constants.values())).active():
             if mode is not None and mode.watch is not None:
                 mode.watch.write(node, self.data, arrays, constants)
             else:
@@ -249,7 +243,7 @@ class Tensor(Operators, Conversions, Constructors):
         if recorded:
             edges = [x.node if isinstance(x, Tensor) else None for x in inputs]
             self.writes[1] = self.writes[0]
-            self.node = _result(node, self.data, arrays, edges, writes).node
+            self.node = made_by(node, self.data, arrays, edges, writes).node
         return self
 
     def mark_written(self) -> Tensor:
@@ -294,24 +288,24 @@ def record(rule: type[Function], *inputs: Any, **constants: Any) -> Tensor:
         try:
             data = node.forward(*arrays, **constants)
         except (TypeError, ValueError, IndexError):
-            _common_device(rule.__name__, (*arrays, *constants.values()))  # where these lie apart, that is the reason
+            common_device(rule.__name__, (*arrays, *constants.values()))  # where these lie apart, that is the reason
             raise
-        return _result(node, data, arrays, edges if needed else None, writes)
-    with _common_device(rule.__name__, (*arrays, *constants.values())).active():
+        return made_by(node, data, arrays, edges if needed else None, writes)
+    with common_device(rule.__name__, (*arrays, *constants.values())).active():
         if mode is not None and mode.watch is not None:
             data = mode.watch.forward(node, arrays, constants)
         else:
             data = node.forward(*arrays, **constants)
     if mode is not None and not mode.recording:
         needed = False
-    return _result(node, data, arrays, edges if needed else None, writes)
+    return made_by(node, data, arrays, edges if needed else None, writes)
 
 
 Tensor.__record__ = staticmethod(record)
 _NEVER = [0, 0]  # the writes of what cannot be written
 
 
-def _result(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -> Tensor:
+def made_by(node: Function, data: Array, arrays: Any, edges: Any, writes: Any) -> Tensor:
     """The Tensor of what a rule returned; edges None: not recorded."""
     out = _new(Tensor)
     if type(data) is not ndarray and not is_array(data):
@@ -355,7 +349,7 @@ def _check_view(x: Tensor) -> None:
         )
 
 
-def _common_device(name: str, values: Any) -> Device:
+def common_device(name: str, values: Any) -> Device:
     """The device of all arrays among values. Raises RuntimeError, naming them, where there are several."""
     devices = {device_of(x) for x in _arrays_in(values)}
     if len(devices) > 1:
@@ -370,56 +364,6 @@ def _arrays_in(values: Any) -> Iterator[Array]:
             yield x
         elif isinstance(x, tuple):
             yield from _arrays_in(x)
-
-
-def gradients(
-    outputs: list[Tensor], seeds: list[Any], retain_graph: bool, create_graph: bool, wanted: Any = ()
-) -> dict[Any, Any]:
-    """graph.walk from Tensors: node → gradient, an array or Rows, or a Tensor where create_graph."""
-    start: dict[Any, Any] = {}
-    for output, seed in zip(outputs, seeds):
-        seed = _seed(output, seed, create_graph)
-        start[output.node] = start[output.node] + seed if output.node in start else seed
-    if not create_graph:
-        return walk(start, retain_graph=retain_graph, wanted=wanted)
-    with enable_grad():
-        return walk(start, retain_graph=True, lift=_lift, wanted=wanted)
-
-
-def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
-    """The gradient to start from: that given, or 1 for a single number; the walk may keep it."""
-    if gradient is None and output.size != 1:
-        raise RuntimeError(
-            f"backward from a Tensor of shape {output.shape} needs a gradient of that shape: "
-            "reduce to one number first (.sum(), .mean()), or pass backward(gradient)"
-        )
-    given = 1 if gradient is None else gradient
-    _common_device("backward", (output.data, _array_of(given)))
-    with output.device.active():
-        array = array_module(output.data).array(_array_of(given), dtype=output.dtype)
-    if array.shape != output.shape:
-        if not array.size == output.size == 1:
-            raise ValueError(f"a gradient of shape {array.shape} does not fit an output of shape {output.shape}")
-        array = array.reshape(output.shape)
-    if not create_graph:
-        return array
-    return gradient if isinstance(gradient, Tensor) and gradient.requires_grad else Tensor(array)
-
-
-def _lift(array: Any, node: Any, writes: list[int]) -> Any:
-    """A saved array as a Tensor that hangs on `node`; Python numbers stay what they are."""
-    if type(array) in NUMBERS:
-        return array
-    out = Tensor(array)
-    out.node, out.writes = node, writes
-    return out
-
-
-def _add_gradients(held: Tensor | Rows, new: Tensor | Rows) -> Tensor | Rows:
-    if isinstance(held, Tensor) and isinstance(new, Tensor):
-        return held + new
-    total = _array_of(held) + _array_of(new)
-    return total if isinstance(total, Rows) else Tensor(total)
 
 
 # Arguments ------------------------------------------------------------------------------------------
@@ -439,6 +383,6 @@ def _rebuilt(cls: type[Tensor], data: Array, requires_grad: bool) -> Tensor:
     return out
 
 
-def _array_of(x: Any) -> Any:
+def array_of(x: Any) -> Any:
     """The array of a Tensor; anything else as it is."""
     return x.data if isinstance(x, Tensor) else x
