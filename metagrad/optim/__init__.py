@@ -1,5 +1,6 @@
 """optim: optimizers, and schedules of their learning rates."""
 
+from .clip import clip_grad_norm, clip_grad_value
 from .optimizer import SGD, Adagrad, Adam, AdamW, Optimizer
 from .scheduler import (
     CosineAnnealingLR,
@@ -24,4 +25,6 @@ __all__ = [
     "ReduceLROnPlateau",
     "Scheduler",
     "StepLR",
+    "clip_grad_norm",
+    "clip_grad_value",
 ]
