@@ -22,7 +22,7 @@ from tqdm import tqdm
 import metagrad
 from metagrad import Tensor, nn, no_grad
 from metagrad import functional as F
-from metagrad.optim import Adam
+from metagrad.optim import Adam, clip_grad_norm
 from metagrad.word2vec import Sentences, embedded_text
 
 
@@ -91,9 +91,11 @@ def train(model: nn.Module, ids: np.ndarray, options: argparse.Namespace) -> Non
         start, losses = time.perf_counter(), []
         all_batches = list(batches(ids, options.length, options.batch_size, generator))
         for x, following in tqdm(all_batches, desc=f"epoch {epoch + 1}", leave=False, disable=None):
-            loss = F.cross_entropy(model(x).swapaxes(1, 2), following)
+            scores = model(x)
+            loss = F.cross_entropy(scores.reshape(-1, scores.shape[-1]), following.reshape(-1))
             optimizer.zero_grad()
             loss.backward()
+            clip_grad_norm(model.parameters(), 1.0)  # a long way back through time may end in a steep place
             optimizer.step()
             losses.append(loss.item())
         last = np.mean(losses[-50:])
@@ -133,11 +135,11 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", choices=["gru", "attention"], default="gru")
     parser.add_argument("--corpus", help="a text file, one sentence a line; else the embedded text")
-    parser.add_argument("--most", type=int, default=400_000, help="characters of the text that are used")
-    parser.add_argument("--dim", type=int, default=128, help="numbers in a state")
+    parser.add_argument("--most", type=int, default=300_000, help="characters of the text that are used")
+    parser.add_argument("--dim", type=int, default=96, help="numbers in a state")
     parser.add_argument("--length", type=int, default=64, help="characters that are read at a time")
     parser.add_argument("--batch-size", type=int, default=32, help="windows in a batch")
-    parser.add_argument("--epochs", type=int, default=3, help="passes over the text")
+    parser.add_argument("--epochs", type=int, default=2, help="passes over the text")
     parser.add_argument("--lr", type=float, default=3e-3, help="Adam's step size")
     parser.add_argument("--start", default="the ", help="what the text begins with that is written at the end")
     parser.add_argument("--write", type=int, default=200, help="how many characters to write")
