@@ -2,6 +2,7 @@
 
 from . import init
 from .attention import MultiheadAttention
+from .convolution import AvgPool1d, AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from .layers import Embedding, Linear, Sequential
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .module import Module, Parameter
