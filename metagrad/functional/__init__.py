@@ -32,7 +32,7 @@ from .activation import (
     silu, softmax, softplus, softsign, tanh, tanhshrink,
 )
 from .loss import binary_cross_entropy_with_logits, cross_entropy, mse_loss
-from .normalization import layer_norm
+from .normalization import batch_norm, layer_norm
 from .recurrence import gru, lstm, rnn
 from .attention import scaled_dot_product_attention
 from .convolution import avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d

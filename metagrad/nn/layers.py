@@ -10,7 +10,7 @@ import numpy as np
 from .. import functional as F
 from ..tensor import Tensor
 from . import init
-from .module import Module, Parameter
+from .module import Module, Parameter, State
 
 
 class Linear(Module):
@@ -101,7 +101,7 @@ class Sequential(Module):
                 raise TypeError(f"Sequential: part {i} is a {type(part).__name__}, no module or function")
         self.parts = list(parts)
 
-    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
+    def children(self) -> Iterator[tuple[str, State | Module]]:
         return ((name.removeprefix("parts."), part) for name, part in super().children())
 
     def forward(self, x: Any) -> Any:
