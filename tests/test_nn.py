@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -152,6 +153,64 @@ def test_a_deep_copy_of_an_embedding_keeps_its_padding_row():
     twin = copy.deepcopy(nn.Embedding(4, 2, padding_idx=1))
     nn.init.normal_(twin.weight)
     assert twin.weight.data[1].tolist() == [0, 0]
+
+
+# ── buffers ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Counting(nn.Module):
+    """A layer that remembers two things: numbers and an integer."""
+
+    def __init__(self) -> None:
+        self.layer = nn.Linear(2, 1, bias=False)
+        self.seen = [nn.Buffer(np.zeros(2, np.float32)), nn.Buffer(np.array(3))]
+        self.again = self.seen[0]
+
+
+def test_a_buffer_is_no_parameter_and_found_once_by_name():
+    model = Counting()
+    assert names(model) == ["layer.weight"]
+    assert [name for name, _ in model.named_buffers()] == ["seen.0", "seen.1"]
+    assert list(model.buffers()) == model.seen
+    assert not any(buffer.requires_grad for buffer in model.requires_grad_().buffers())
+    assert type(model.seen[0] * 2) is Tensor
+
+
+def test_a_buffer_owns_its_memory():
+    array = np.zeros(2)
+    buffer = nn.Buffer(array)
+    buffer.add_(1)
+    assert array.tolist() == [0, 0] and buffer.dtype == np.float64
+
+
+def test_buffers_are_saved_and_loaded_with_the_parameters(tmp_path, device):
+    model, other = Counting().to(device), Counting().to(device)
+    model.seen[0].add_(2.5)
+    model.seen[1].add_(4)
+    assert list(model.state_dict()) == ["layer.weight", "seen.0", "seen.1", "again"]
+    metagrad.save(model.state_dict(), tmp_path / "model")
+    other.load_state_dict(metagrad.load(tmp_path / "model"))
+    assert other.seen[0].tolist() == other.again.tolist() == [2.5, 2.5] and other.seen[1].item() == 7
+    with pytest.raises(KeyError, match=r"missing \['seen.0'"):
+        other.load_state_dict({"layer.weight": np.ones((1, 2))})
+
+
+def test_buffers_move_with_the_module_and_integers_stay_integers(device):
+    model = Counting().to(device, dtype=np.float64)
+    assert [str(buffer.device) for buffer in model.buffers()] == [device] * 2
+    assert [buffer.dtype for buffer in model.buffers()] == [np.float64, np.int64]
+    assert model.again is model.seen[0]
+    model.layer = None
+    assert str(model.device) == device, "that of the buffers, where there are no parameters"
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_remembers_on_its_own(copied):
+    model = Counting()
+    twin = copied(model)
+    assert type(twin.seen[0]) is nn.Buffer and twin.again is twin.seen[0]
+    twin.seen[0].add_(1)
+    assert model.seen[0].tolist() == [0, 0] and twin.again.tolist() == [1, 1]
 
 
 # ── moving ───────────────────────────────────────────────────────────────────────────────────────────

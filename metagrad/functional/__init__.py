@@ -36,6 +36,7 @@ from .loss import (
     hinge_embedding_loss, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, triplet_margin_loss,
 )
 from .dropout import dropout
-from .normalization import layer_norm
+from .normalization import batch_norm, layer_norm
 from .recurrence import gru, lstm, rnn
 from .attention import scaled_dot_product_attention
+from .convolution import avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d

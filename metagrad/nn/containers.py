@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, MutableSequence
 from typing import Any
 
-from .module import Module, Parameter
+from .module import Module, State
 
 
 class ModuleList(Module, MutableSequence):
@@ -15,7 +15,7 @@ class ModuleList(Module, MutableSequence):
         self.parts: list[Any] = []
         self.extend(parts)
 
-    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
+    def children(self) -> Iterator[tuple[str, State | Module]]:
         return ((name.removeprefix("parts."), part) for name, part in super().children())
 
     def insert(self, index: int, part: Any) -> None:
@@ -82,7 +82,7 @@ class ModuleDict(Module, MutableMapping):
         self.parts: dict[str, Module] = {}
         self.update(parts)
 
-    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
+    def children(self) -> Iterator[tuple[str, State | Module]]:
         return ((name.removeprefix("parts."), part) for name, part in super().children())
 
     def __getitem__(self, name: str) -> Module:

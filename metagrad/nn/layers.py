@@ -10,7 +10,7 @@ import numpy as np
 from .. import functional as F
 from ..tensor import Tensor
 from . import init
-from .module import Module, Parameter
+from .module import Module, Parameter, State
 
 
 class Linear(Module):

@@ -16,37 +16,29 @@ from ..tensor import Tensor
 from .hooks import Hooks
 
 Self = TypeVar("Self", bound="Module")
+Part = TypeVar("Part", bound="State | Module")
 
 
-class Parameter(Tensor):
-    """A Tensor that a module learns. It owns its memory: the array it is made from is copied.
+class State(Tensor):
+    """A Tensor that belongs to a module: a Parameter or a Buffer. It owns its memory: the array given is copied."""
 
-    padding_idx: the row of a lookup table that `nn.init` leaves as it is.
-    """
+    __slots__ = ()
 
-    __slots__ = ("padding_idx",)
-
-    def __init__(
-        self, data: Any, dtype: Any = None, requires_grad: bool = True, padding_idx: int | None = None
-    ) -> None:
+    def __init__(self, data: Any, dtype: Any = None) -> None:
         super().__init__(copied(Tensor(data, dtype=dtype).data))
-        self.requires_grad = requires_grad
-        self.padding_idx = padding_idx
-
-    def __reduce__(self) -> tuple:
-        return (*super().__reduce__(), (None, {"padding_idx": self.padding_idx}))
 
     def use_memory(self, array: Array) -> None:
         """Hold `array` itself from now on, in place of the memory so far: memory shared between processes, say.
 
-        Another shape or dtype makes it another parameter, whose gradients so far are forgotten.
+        Another shape or dtype makes it another Tensor, whose gradients so far are forgotten.
         """
         needed = self.requires_grad
         self.requires_grad = False
         Tensor.__init__(self, array, requires_grad=needed)
 
     def move(self, device: Device, dtype: Any = None) -> None:
-        """Change device and dtype in place: optimizers and ties that hold this Parameter keep it."""
+        """Change device and dtype in place: optimizers and ties that hold this Tensor keep it. Integers stay so."""
+        dtype = dtype if self.dtype.kind in "fc" else None
         self.data = _moved(self.data, device, dtype)
         if self.node is not None:
             self.node.dtype = self.data.dtype
@@ -65,6 +57,31 @@ def _moved(array: Array, device: Device, dtype: Any) -> Array:
         return array.astype(dtype, copy=False)
 
 
+class Parameter(State):
+    """What a module learns.
+
+    padding_idx: the row of a lookup table that `nn.init` leaves as it is.
+    """
+
+    __slots__ = ("padding_idx",)
+
+    def __init__(
+        self, data: Any, dtype: Any = None, requires_grad: bool = True, padding_idx: int | None = None
+    ) -> None:
+        super().__init__(data, dtype)
+        self.requires_grad = requires_grad
+        self.padding_idx = padding_idx
+
+    def __reduce__(self) -> tuple:
+        return (*super().__reduce__(), (None, {"padding_idx": self.padding_idx}))
+
+
+class Buffer(State):
+    """What a module remembers and does not learn: it is saved and moved, and no optimizer sees it."""
+
+    __slots__ = ()
+
+
 class Module:
     """The base of all modules: assign parameters and modules as attributes, write `forward`, call the module.
 
@@ -77,7 +94,7 @@ class Module:
                 return self.out(self.hidden(x).tanh())
 
     Parameters come in the order of assignment. Lists, tuples and dicts of modules and parameters count as
-    parts too: the first of `self.layers` is called "layers.0".
+    parts too: the first of `self.layers` is called "layers.0". What a module remembers and does not learn is a Buffer.
     """
 
     training: bool = True
@@ -89,41 +106,48 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs) if self.hooks is None else self.hooks.call(self, args, kwargs)
 
-    def children(self) -> Iterator[tuple[str, Parameter | Module]]:
-        """The parameters and modules that this module holds itself, with their names."""
+    def children(self) -> Iterator[tuple[str, State | Module]]:
+        """The parameters, buffers and modules that this module holds itself, with their names."""
         for name, value in vars(self).items():
             yield from _parts(name, value)
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, called "", and all below it, each once, with dotted names."""
         yield "", self
-        seen = {id(self)}
-        for name, part in self._below("", (self,)):
-            if isinstance(part, Module) and id(part) not in seen:
-                seen.add(id(part))
-                yield name, part
+        yield from self._each(Module)
 
     def modules(self) -> Iterator[Module]:
         return (module for _, module in self.named_modules())
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """All parameters, each once, with dotted names; one that is held twice (tied) by its first name."""
-        seen: set[int] = set()
-        for name, part in self._below("", (self,)):
-            if isinstance(part, Parameter) and id(part) not in seen:
-                seen.add(id(part))
-                yield name, part
+        return self._each(Parameter)
 
     def parameters(self) -> Iterator[Parameter]:
         return (parameter for _, parameter in self.named_parameters())
 
-    def _below(self, prefix: str, above: tuple[Module, ...]) -> Iterator[tuple[str, Parameter | Module]]:
-        """All parameters and modules below this one, at every place where they are held.
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """All buffers, as named_parameters."""
+        return self._each(Buffer)
+
+    def buffers(self) -> Iterator[Buffer]:
+        return (buffer for _, buffer in self.named_buffers())
+
+    def _each(self, kind: type[Part]) -> Iterator[tuple[str, Part]]:
+        """All parts of a kind below this module, each once, by its first name."""
+        seen = {id(self)}
+        for name, part in self._below("", (self,)):
+            if isinstance(part, kind) and id(part) not in seen:
+                seen.add(id(part))
+                yield name, part
+
+    def _below(self, prefix: str, above: tuple[Module, ...]) -> Iterator[tuple[str, State | Module]]:
+        """All parameters, buffers and modules below this one, at every place where they are held.
 
         above: the modules on the way here; one of them held below itself ends the way.
         """
         for name, part in self.children():
-            if isinstance(part, Parameter):
+            if isinstance(part, State):
                 yield prefix + name, part
             elif part not in above:
                 yield prefix + name, part
@@ -150,25 +174,25 @@ class Module:
         return self
 
     def to(self: Self, device: str | Device | None = None, dtype: Any = None) -> Self:
-        """Move all parameters, in place: an optimizer made before still holds them, and ties survive."""
+        """Move all parameters and buffers, in place: an optimizer made before still holds them, and ties survive."""
         if dtype is not None and np.dtype(dtype).kind not in "fc":
             raise TypeError(f"parameters are floats, {np.dtype(dtype)} could not learn")
         target = None if device is None else get_device(device)
-        for parameter in self.parameters():
-            parameter.move(target or parameter.device, dtype)
+        for _, part in self._each(State):
+            part.move(target or part.device, dtype)
         return self
 
     @property
     def device(self) -> Device:
-        """The device of the first parameter; the CPU where there is none."""
-        return next((parameter.device for parameter in self.parameters()), CPU)
+        """The device of the first parameter or buffer; the CPU where there is none."""
+        return next((part.device for _, part in self._each(State)), CPU)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Copies of all parameters' values on the host, by dotted name; a tied one has each of its names."""
-        return {name: np.array(parameter.numpy()) for name, parameter in self._named().items()}
+        """Copies of the values of all parameters and buffers on the host, by dotted name, a tied one by each."""
+        return {name: np.array(part.numpy()) for name, part in self._named().items()}
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
-        """Copy values into the parameters, by name.
+        """Copy values into the parameters and buffers, by name.
 
         Raises, before anything is changed: KeyError for missing or unknown names (unless not strict),
         ValueError for a wrong shape.
@@ -189,12 +213,12 @@ class Module:
             for name, values in new.items():
                 own[name].copy_(values.to(own[name].device))
 
-    def _named(self) -> dict[str, Parameter]:
-        """Every parameter by every name."""
-        named: dict[str, Parameter] = {}
+    def _named(self) -> dict[str, State]:
+        """Every parameter and buffer by every name."""
+        named: dict[str, State] = {}
         for name, part in self._below("", (self,)):
-            if isinstance(part, Parameter) and named.setdefault(name, part) is not part:
-                raise ValueError(f"two parameters are both called {name!r}: rename an attribute or a key")
+            if isinstance(part, State) and named.setdefault(name, part) is not part:
+                raise ValueError(f"two parameters or buffers are both called {name!r}: rename an attribute or a key")
         return named
 
     def register_forward_pre_hook(self, hook: Callable[[Module, tuple], Any]) -> Handle:
@@ -229,8 +253,8 @@ class Module:
         return f"{type(self).__name__}({self.extra_repr()}\n  {body}\n)"
 
 
-def _parts(name: str, value: Any) -> Iterator[tuple[str, Parameter | Module]]:
-    if isinstance(value, Parameter | Module):
+def _parts(name: str, value: Any) -> Iterator[tuple[str, State | Module]]:
+    if isinstance(value, State | Module):
         yield name, value
     elif isinstance(value, list | tuple):
         for i, part in enumerate(value):

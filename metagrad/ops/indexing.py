@@ -174,9 +174,9 @@ class TakeAlongAxis(Function):
 def places_along(index, axis, shape):
     """The index that names, for axis 1, the places (i, index[i, j]) of an array of a shape, and so for any axis."""
     xp = array_module(index)
-    places = list(xp.meshgrid(*map(xp.arange, shape), indexing="ij", sparse=True))
-    places[axis] = index
-    return tuple(places)
+    ndim = len(shape)
+    places = [xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1)) for d, n in enumerate(shape) if d != axis]
+    return (*places[:axis], index, *places[axis:])
 
 
 def _checked_axis(axis: int, ndim: int, name: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from .activation import ACTIVATION
 from .arithmetic import ARITHMETIC
+from .convolution import CONVOLUTION
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
@@ -19,7 +20,7 @@ from .samples import Op, Sample
 from .shape import SHAPE
 from .trigonometry import TRIGONOMETRY
 
-TABLE = [*ARITHMETIC, *TRIGONOMETRY, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS, *NETWORK]
+TABLE = [*ARITHMETIC, *TRIGONOMETRY, *ACTIVATION, *REDUCTION, *SHAPE, *INDEXING, *LINALG, *LOSS, *NETWORK, *CONVOLUTION]
 
 
 def rows() -> Iterator[tuple[Op, Sample]]:

@@ -17,6 +17,15 @@ def _layer_norm(x, weight=1.0, bias=0.0, *, shape: Any, eps: float = 1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps) * weight + bias
 
 
+def _batch_norm(x, mean=None, var=None, weight=None, bias=None, eps=1e-5):
+    """Channel by channel; by the batch's own mean and variance where none are given."""
+    out = np.empty_like(x)
+    for c in range(x.shape[1]):
+        m, v = (x[:, c].mean(), x[:, c].var()) if mean is None else (mean[c], var[c])
+        out[:, c] = (x[:, c] - m) / np.sqrt(v + eps) * (1 if weight is None else weight[c]) + (0 if bias is None else bias[c])
+    return out
+
+
 def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -75,6 +84,11 @@ def _sequences(gates: int, hidden: int = 2, parts: int = 1, **options: Any) -> l
 NETWORK = [
     Op("layer_norm", lambda x, *affine, **options: F.layer_norm(x, options["shape"], *affine), _layer_norm,
        [Sample(((2, 4), (4,), (4,)), {"shape": 4}), Sample(((4,),), {"shape": (4,)}), Sample(((3, 2, 4), (2, 4)), {"shape": (2, 4)})]),
+    Op("batch_norm", F.batch_norm, _batch_norm, [Sample((shape, (3,), (3,), (3,), (3,))) for shape in ((2, 3), (2, 3, 2), (2, 3, 2, 2), (0, 3))]
+       + [Sample(((2, 3, 2), (3,), (3,)), {"eps": 0.1})], domain="positive"),
+    Op("batch_norm in training", lambda x, *affine, **options: F.batch_norm(x, None, None, *affine, training=True, **options),
+       lambda x, *affine, **options: _batch_norm(x, None, None, *affine, **options),
+       [Sample((shape, (3,), (3,))) for shape in ((4, 3), (2, 3, 2), (2, 3, 2, 2))] + [Sample(((4, 3, 2),), {"eps": 0.1})]),
     Op("rnn", with_constants(F.rnn), _over_time(_rnn), _sequences(1)),
     Op("rnn with relu", with_constants(lambda *xs, **options: F.rnn(*xs, nonlinearity="relu", **options)),
        _over_time(lambda *args: _rnn(*args, nonlinearity="relu")), _sequences(1), domain="positive"),
