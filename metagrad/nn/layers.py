@@ -10,7 +10,7 @@ import numpy as np
 from .. import functional as F
 from ..tensor import Tensor
 from . import init
-from .module import Module, Parameter, State
+from .module import Module, Parameter
 
 
 class Linear(Module):
