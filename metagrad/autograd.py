@@ -88,15 +88,16 @@ def gradients(
 
 def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
     """The gradient to start from: that given, or 1 for a single number; the walk may keep it."""
-    if gradient is None and output.size != 1:
-        raise RuntimeError(
-            f"backward from a Tensor of shape {output.shape} needs a gradient of that shape: "
-            "reduce to one number first (.sum(), .mean()), or pass backward(gradient)"
-        )
-    given = 1 if gradient is None else gradient
-    common_device("backward", (output.data, array_of(given)))
-    with output.device.active():
-        array = array_module(output.data).array(array_of(given), dtype=output.dtype)
+    if gradient is None:
+        if output.size != 1:
+            raise RuntimeError(
+                f"backward from a Tensor of shape {output.shape} needs a gradient of that shape: "
+                "reduce to one number first (.sum(), .mean()), or pass backward(gradient)"
+            )
+        gradient = 1
+    given = array_of(gradient)
+    with common_device("backward", (output.data, given)).active():
+        array = array_module(output.data).array(given, dtype=output.dtype)
     if array.shape != output.shape:
         if not array.size == output.size == 1:
             raise ValueError(f"a gradient of shape {array.shape} does not fit an output of shape {output.shape}")

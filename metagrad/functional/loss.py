@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..cuda import Array, array_module, is_array
+from ..ops.indexing import all_below
 from ..ops.loss import BinaryCrossEntropy, CrossEntropy, LogisticLoss
 from ..tensor import Tensor, record
 from .activation import log_softmax, relu
@@ -183,8 +184,7 @@ def _targets(name: str, x: Tensor, target: Array, weight: Any, ignore_index: int
     classes = x.shape[1]
     weights = None if weight is None else _class_weights(name, weight, x)
     with x.device.active():  # reductions run on the current device
-        low, high = (int(target.min()), int(target.max())) if target.size else (0, 0)
-        if low >= 0 and high < classes and not 0 <= ignore_index < classes:
+        if not 0 <= ignore_index < classes and all_below(target, classes):
             return target, 1.0 if weights is None else weights[target]
         real = target != ignore_index
         bad = real & ((target < 0) | (target >= classes))

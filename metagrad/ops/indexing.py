@@ -117,8 +117,7 @@ class Embedding(Function):
     def forward(self, table, ids, padding_idx, sparse):
         if ids.dtype.kind not in "iu":
             raise TypeError(f"embedding: ids must be integers, not {ids.dtype}")
-        # seen as unsigned, a negative id is a huge one: one pass checks both ends
-        if ids.size and not int(ids.view(f"u{ids.dtype.itemsize}").max()) < len(table):
+        if not all_below(ids, len(table)):
             low, high = int(ids.min()), int(ids.max())
             bad = low if low < 0 else high
             raise IndexError(f"embedding: id {bad} is not in a table of {len(table)} rows (0 to {len(table) - 1})")
@@ -169,6 +168,11 @@ class TakeAlongAxis(Function):
 
     def backward(self, grad):
         return AddAt.apply(grad, index=places_along(self.index, self.axis, self.shape_in), shape=self.shape_in)
+
+
+def all_below(ids, n):
+    """Whether all of an array of integers are in 0 … n−1. Seen as unsigned, negative ones are huge: one pass does it."""
+    return not ids.size or int(ids.view(f"u{ids.dtype.itemsize}").max()) < n
 
 
 def places_along(index, axis, shape):

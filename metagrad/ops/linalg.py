@@ -69,6 +69,13 @@ def _product(x, y):
     return x * y if x.shape[-1] == 1 else x @ y
 
 
+def _times_transposed(rows, weight):
+    """rows Wᵀ. Few rows are multiplied the other way round, in two thirds of the time, if the result is small."""
+    if 4 * len(rows) <= len(weight) and len(rows) * len(weight) <= 1 << 15:
+        return array_module(rows).ascontiguousarray((weight @ rows.T).T)
+    return rows @ weight.T
+
+
 def _restore(grad, axes):
     """grad with axes of length 1 put back at the places -2 and -1."""
     shape = list(grad.shape)
@@ -93,9 +100,7 @@ class Linear(Function):
             raise ValueError(
                 f"linear: values (..., n) need a weight (m, n) and a bias (m,), or none; got {x.shape} with {shapes}"
             )
-        rows = _rows(x)  # one product, also for a stack of matrices
-        # the same numbers; libraries multiply a tall matrix by a narrow one in half to three quarters of the time
-        y = (weight @ rows.T).T if 2 * len(rows) <= len(weight) else rows @ weight.T
+        y = _times_transposed(_rows(x), weight)  # one product, also for a stack of matrices
         for b in bias:
             y = operator.iadd(y, b) if b.dtype == y.dtype else y + b
         return y.reshape(x.shape[:-1] + (len(weight),))
