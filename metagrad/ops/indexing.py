@@ -171,7 +171,7 @@ class TakeAlongAxis(Function):
 
 
 def all_below(ids, n):
-    """Whether all of an array of integers are in 0 … n−1. Seen as unsigned, negative ones are huge: one pass does it."""
+    """Whether integers are all in 0 … n−1. Seen as unsigned, a negative one is huge, so one pass checks both ends."""
     return not ids.size or int(ids.view(f"u{ids.dtype.itemsize}").max()) < n
 
 
