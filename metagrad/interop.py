@@ -64,7 +64,8 @@ def array_function(function: Callable, args: tuple, options: dict[str, Any]) -> 
 def from_dlpack(x: Any) -> Tensor:
     """A Tensor on the memory of another library's array (PyTorch, CuPy, JAX, …), which is not copied.
 
-    Both see what either writes; the version guard knows only what is written through Tensors.
+    Both see what either writes; the version guard knows only what is written through Tensors. NumPy before 2.1
+    takes such memory as read-only.
     """
     if not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack takes an array with __dlpack__, not a {type(x).__name__}")
