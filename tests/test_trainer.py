@@ -175,7 +175,8 @@ def test_steps_are_as_long_as_frequent_words_allow_and_grow_as_the_rate_falls():
         assert step == int(0.3 / 0.3 / 6 / rate) and stretch == min(int(1.5 / 5 / 6 / rate), 64)
     assert sizes(499, longest=(20, 10)) == (20, 10)
     assert sizes(0, lr=100, draws=5) == (1, 1)
-    assert sizes(0, workers=4) == (sizes(0)[0] // 3, 64)
+    assert sizes(0, workers=4) == (sizes(0)[0] // 4, 64)
+    assert sizes(499, longest=(20, 10), workers=4) == (5, 10)  # together as many as one would take
     even = np.ones(1_000_000)
     assert Schedule.of(0.1, 0.1, 5, even, longest=(5000, 64), tree=True).sizes(0)[0] == 360
 

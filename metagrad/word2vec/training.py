@@ -55,17 +55,15 @@ class Schedule:
         """kept (V,): the occurrences of each word that an epoch trains on. predictions: by each centre, or of it.
 
         draws: for how many draws a noise word stands in each prediction, K/K'. tree: whether words are predicted
-        along the paths of a tree. longest: of one worker; the steps of several are in this proportion shorter, because
-        each looks at tables that the others change meanwhile.
+        along the paths of a tree. longest: the words of a step of all workers together, and of a stretch: each
+        worker looks at tables that the others change meanwhile, which is like a longer step.
         """
         words = max(float(kept.sum()), 1.0)
         shares = np.maximum(kept / words, 1e-12)
         step = min(_MOST / shares.max(), _AVERAGE / (shares**2).sum(), _ROOT if tree else math.inf)
         stretch = _NOISE / draws if draws else math.inf
-        crowd = max(0.75 * workers, 1)  # they are not always in the middle of a step at the same time
-        bounds = float(step / predictions / crowd), float(stretch / predictions)
-        together = max(int(longest[0] / crowd), 1), longest[1]
-        return cls(lr, min_lr, words * epochs, together, bounds)
+        bounds = float(step / predictions / workers), float(stretch / predictions)
+        return cls(lr, min_lr, words * epochs, (max(longest[0] // workers, 1), longest[1]), bounds)
 
     def rate(self, words: float) -> float:
         return max(self.lr * (1 - words / self.total), self.min_lr)
