@@ -36,6 +36,6 @@ REDUCTION = [
     Op("argmin", F.argmin, np.argmin, along_axes([((3,), 0), ((2, 3), 1), ((2, 3), None)]), constant=True),
     Op("any", lambda x, **options: F.any(x > 0.6, **options), lambda x, **options: np.any(x > 0.6, **options), along_axes(AXES + EMPTY_AXES), constant=True),
     Op("all", lambda x, **options: F.all(x > 0.3, **options), lambda x, **options: np.all(x > 0.3, **options), along_axes(AXES + EMPTY_AXES), constant=True),
-    Op("count_nonzero", lambda x, **options: F.count_nonzero(x > 0.6, **options), lambda x, **options: np.count_nonzero(x > 0.6, **options),
+    Op("count_nonzero", lambda x, **options: F.count_nonzero(x > 0.6, **options), lambda x, **options: np.asarray(np.count_nonzero(x > 0.6, **options)),
        along_axes(AXES + EMPTY_AXES), constant=True),
 ]  # fmt: skip
