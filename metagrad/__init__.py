@@ -4,6 +4,7 @@ from . import cuda, data, functional, nn, optim
 from .autograd import grad
 from .checkpoint import checkpoint
 from .derivatives import hessian, hvp, jacobian, jvp
+from .draw import draw
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .interop import from_dlpack

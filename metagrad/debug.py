@@ -40,12 +40,15 @@ def _describe(x: Any) -> str:
 
 
 class Watch:
-    """Runs operations in place of the engine, and remembers count and seconds of each."""
+    """Runs operations in place of the engine, and remembers count and seconds of each.
+
+    outer: the watch of the debug_mode around this one, which counts what happens here as well.
+    """
 
     def __init__(self) -> None:
+        self.outer: Watch | None = None
         self.seconds: dict[tuple[str, str], float] = {}
         self.counts: dict[tuple[str, str], int] = {}
-        self._lines: dict[int, str] = {}
 
     def forward(self, node: Any, arrays: Sequence, params: dict) -> Any:
         """The result of the rule's forward, if it is finite."""
@@ -74,12 +77,16 @@ class Watch:
         return result
 
     def _timed(self, phase: str, node: Any, call: Callable) -> Any:
-        key = (type(node).__name__, phase)
         start = time.perf_counter()
         result = call()
-        self.seconds[key] = self.seconds.get(key, 0.0) + time.perf_counter() - start
-        self.counts[key] = self.counts.get(key, 0) + 1
+        self._note((type(node).__name__, phase), time.perf_counter() - start)
         return result
+
+    def _note(self, key: tuple[str, str], seconds: float) -> None:
+        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+        self.counts[key] = self.counts.get(key, 0) + 1
+        if self.outer is not None:
+            self.outer._note(key, seconds)
 
     def _raise(self, phase: str, node: Any, inputs: Sequence) -> None:
         line = getattr(node, "line", "a line before debug_mode began")
@@ -89,8 +96,11 @@ class Watch:
         )
 
     def table(self) -> str:
-        """Operation, pass, count and milliseconds, the costliest first."""
-        rows = [f"{'operation':<24}{'pass':<10}{'count':>8}{'ms':>12}"]
-        for (name, phase), seconds in sorted(self.seconds.items(), key=lambda item: -item[1]):
-            rows.append(f"{name:<24}{phase:<10}{self.counts[name, phase]:>8}{seconds * 1e3:>12.3f}")
+        """Operation, pass, count, milliseconds and their share, the costliest first; then the sum."""
+        total = sum(self.seconds.values())
+        rows = [f"{'operation':<24}{'pass':<10}{'count':>8}{'ms':>12}{'share':>8}"]
+        costs = sorted(self.seconds.items(), key=lambda item: -item[1])
+        for (name, phase), seconds in [*costs, (("all", "both"), total)]:
+            count = self.counts.get((name, phase), sum(self.counts.values()))
+            rows.append(f"{name:<24}{phase:<10}{count:>8}{seconds * 1e3:>12.3f}{seconds / (total or 1):>8.1%}")
         return "\n".join(rows)

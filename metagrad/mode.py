@@ -105,6 +105,9 @@ class debug_mode(_Change):
         super().__init__(watch=self.watch)
 
     def __enter__(self) -> Watch:
+        around = MODE.get()
+        if around is not None and around.watch is not self.watch:
+            self.watch.outer = around.watch
         super().__enter__()
         return self.watch
 

@@ -355,10 +355,33 @@ def test_the_table_counts_both_passes_of_every_operation(device, capsys):
     printed = capsys.readouterr().out
     assert printed == watch.table() + "\n"
     rows = [text.split() for text in printed.splitlines()]
-    assert rows[0] == ["operation", "pass", "count", "ms"]
-    assert {(name, phase): int(count) for name, phase, count, _ in rows[1:]} == expected
-    milliseconds = [float(row[3]) for row in rows[1:]]
+    assert rows[0] == ["operation", "pass", "count", "ms", "share"]
+    assert {(name, phase): int(count) for name, phase, count, *_ in rows[1:-1]} == expected
+    milliseconds = [float(row[3]) for row in rows[1:-1]]
     assert milliseconds == sorted(milliseconds, reverse=True)
+    assert rows[-1][:3] == ["all", "both", "9"] and rows[-1][4] == "100.0%"
+    assert float(rows[-1][3]) == pytest.approx(sum(milliseconds), abs=0.01)
+
+
+def test_a_debug_mode_within_another_counts_in_both_and_only_until_it_ends():
+    x = leaf([1.0])
+    with debug_mode(table=False) as outer:
+        x + 1
+        with debug_mode(table=False) as inner:
+            (x * 2).backward()
+        x + 1
+    assert inner.counts == {("Mul", "forward"): 1, ("Mul", "backward"): 1}
+    assert outer.counts == {**inner.counts, ("Add", "forward"): 2}
+    again = debug_mode(table=False)
+    with again, again as watch:  # one object twice counts once
+        x * 2
+    assert watch.counts == {("Mul", "forward"): 1}
+
+
+def test_a_table_of_nothing_has_its_sum():
+    with debug_mode(table=False) as watch:
+        pass
+    assert watch.table().splitlines()[-1].split() == ["all", "both", "0", "0.000", "0.0%"]
 
 
 def test_the_table_is_not_printed_after_an_error_or_when_not_wanted(capsys):
