@@ -3,13 +3,14 @@
 from . import cuda, data, functional, nn, optim
 from .autograd import grad
 from .checkpoint import checkpoint
+from .debug import debug_mode
 from .derivatives import hessian, hvp, jacobian, jvp
 from .draw import draw
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .interop import from_dlpack
 from .memory import keep_freed
-from .mode import debug_mode, enable_grad, is_grad_enabled, no_grad
+from .mode import enable_grad, is_grad_enabled, no_grad
 from .random import manual_seed
 from .rows import Rows
 from .serialization import load, save

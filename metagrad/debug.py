@@ -1,6 +1,6 @@
-"""Watch: what `debug_mode` does at each operation. Checks for finite values, measures, finds the line.
+"""debug_mode: find the operation that made a NaN or an infinity; tell where the time goes.
 
-It meets arrays only, and knows a rule by its class name.
+Watch is what the engine calls meanwhile: it meets arrays only, and knows a rule by its class name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .cuda import array_module
+from .mode import MODE, Change
 from .rows import Rows
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -104,3 +105,34 @@ class Watch:
             count = self.counts.get((name, phase), sum(self.counts.values()))
             rows.append(f"{name:<24}{phase:<10}{count:>8}{seconds * 1e3:>12.3f}{seconds / (total or 1):>8.1%}")
         return "\n".join(rows)
+
+
+class debug_mode(Change):
+    """Find the operation that made a NaN or an infinity; tell where the time goes.
+
+    >>> with debug_mode() as watch:
+    ...     loss = model(batch)
+    ...     loss.backward()
+
+    The first operation, forward or backward, whose result is not finite raises FloatingPointError
+    with its name, the shapes and dtypes of its inputs and the line of the caller that asked for it.
+    At the end a table of time and count per operation is printed; with `debug_mode(table=False)` it is
+    not, and `watch.table()` gives it as text.
+    """
+
+    def __init__(self, table: bool = True) -> None:
+        self.watch = Watch()
+        self._print_table = table
+        super().__init__(watch=self.watch)
+
+    def __enter__(self) -> Watch:
+        around = MODE.get()
+        if around is not None and around.watch is not self.watch:
+            self.watch.outer = around.watch
+        super().__enter__()
+        return self.watch
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if self._print_table and error[0] is None:
+            print(self.watch.table())

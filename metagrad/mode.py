@@ -12,13 +12,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from .debug import Watch
-
 
 class Mode(NamedTuple):
     recording: bool
-    watch: Watch | None
-    changes: tuple[_Change, ...]  # the modes entered and not left, in order of entry
+    watch: Any  # see debug.Watch; None: unwatched
+    changes: tuple[Change, ...]  # the modes entered and not left, in order of entry
 
 
 MODE: ContextVar[Mode | None] = ContextVar("metagrad.mode", default=None)
@@ -30,7 +28,7 @@ def is_grad_enabled() -> bool:
     return mode is None or mode.recording
 
 
-class _Change:
+class Change:
     """Change one field of the mode from entry to exit. One object may be entered many times, in any threads."""
 
     def __init__(self, **field: Any) -> None:
@@ -65,53 +63,22 @@ class _Change:
         return within
 
 
-def _set(changes: tuple[_Change, ...]) -> None:
+def _set(changes: tuple[Change, ...]) -> None:
     fields: dict[str, Any] = {"recording": True, "watch": None}
     for change in changes:
         fields.update(change._field)
     MODE.set(Mode(**fields, changes=changes) if changes else None)
 
 
-class no_grad(_Change):
+class no_grad(Change):
     """Within it nothing is recorded: results need no gradient, and parameters may be written."""
 
     def __init__(self) -> None:
         super().__init__(recording=False)
 
 
-class enable_grad(_Change):
+class enable_grad(Change):
     """Within it operations are recorded, also inside a `no_grad`."""
 
     def __init__(self) -> None:
         super().__init__(recording=True)
-
-
-class debug_mode(_Change):
-    """Find the operation that made a NaN or an infinity; tell where the time goes.
-
-    >>> with debug_mode() as watch:
-    ...     loss = model(batch)
-    ...     loss.backward()
-
-    The first operation, forward or backward, whose result is not finite raises FloatingPointError
-    with its name, the shapes and dtypes of its inputs and the line of the caller that asked for it.
-    At the end a table of time and count per operation is printed; with `debug_mode(table=False)` it is
-    not, and `watch.table()` gives it as text.
-    """
-
-    def __init__(self, table: bool = True) -> None:
-        self.watch = Watch()
-        self._print_table = table
-        super().__init__(watch=self.watch)
-
-    def __enter__(self) -> Watch:
-        around = MODE.get()
-        if around is not None and around.watch is not self.watch:
-            self.watch.outer = around.watch
-        super().__enter__()
-        return self.watch
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        if self._print_table and error[0] is None:
-            print(self.watch.table())
